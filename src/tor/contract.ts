@@ -1,0 +1,127 @@
+/**
+ * What the operator and the agent of one tor daemon tell each other. Down: a topology (ConfigMap, one JSON
+ * document `topology.json`) and keys (Secret, one file an onion). Up: a report, by long poll over HTTPS.
+ * Plain types, no library: the agent's bundle holds nothing of Kubernetes.
+ */
+
+export const TOPOLOGY_VERSION = 1
+export const REPORT_VERSION = 1
+export const TOPOLOGY_FILE = 'topology.json'
+/** Files of the keys Secret that secure the report; an onion's key stands in `<onion name>.key` (64 raw bytes, expanded ed25519). */
+export const REPORT_CERTIFICATE_FILE = 'report.crt'
+export const REPORT_KEY_FILE = 'report.pem'
+export const REPORT_TOKEN_FILE = 'report.token'
+export const REPORT_PORT = 9081
+export const METRICS_PORT = 9080
+
+/** Where a backend may be dialled: an IP literal and a port. */
+export interface Endpoint {
+  host: string
+  port: number
+}
+
+export interface OnionPort {
+  virtualPort: number
+  /** Dialled in turn at each connection; empty while the backend has no ready endpoint. */
+  endpoints: Endpoint[]
+}
+
+export interface OnionPlan {
+  /** Name of the OnionService, unique in the daemon's namespace; also names the key file. */
+  name: string
+  /** 56 characters, without `.onion`. */
+  address: string
+  /** Older onions are published first when many wait: milliseconds since the epoch. */
+  since: number
+  ports: OnionPort[]
+}
+
+export interface ProxyTarget {
+  name: string
+  /** With `.onion`. */
+  onion: string
+  port: number
+  listenPort: number
+}
+
+export interface ProxyPlan {
+  name: string
+  targets: ProxyTarget[]
+}
+
+export interface TorTopology {
+  version: typeof TOPOLOGY_VERSION
+  daemon: {
+    name: string
+    namespace: string
+    logLevel: string
+    /** Memory that the pod may use, in bytes: bounds tor's queues. */
+    memoryLimit?: number
+    /** torrc options by name; a value with several lines is the option once a line. */
+    options: Record<string, string>
+  }
+  onions: OnionPlan[]
+  proxies: ProxyPlan[]
+}
+
+export interface OnionState {
+  name: string
+  address: string
+  /**
+   * waiting: for its turn or its key; added: tor has it, no descriptor is acknowledged yet; published: at least
+   * one upload acknowledged since it was added; failed: see reason.
+   */
+  state: 'waiting' | 'added' | 'published' | 'failed'
+  reason?: string
+  message?: string
+  uploadsAsked: number
+  uploadsAcknowledged: number
+  /** Milliseconds since the epoch of the newest acknowledged upload. */
+  lastUpload?: number
+  /** Open connections and bytes since the agent's start. */
+  connections: number
+  /** Last backend that could not be dialled, until one could. */
+  backendError?: string
+}
+
+export interface TargetState {
+  proxy: string
+  target: string
+  /** undefined: not probed yet. */
+  reachable?: boolean
+  /** CamelCase, e.g. DescriptorNotFound. */
+  reason?: string
+  message?: string
+  /** Milliseconds since the epoch of the last probe. */
+  probed?: number
+  listening: boolean
+}
+
+export interface TorState {
+  /** e.g. 0.4.9.11 */
+  version?: string
+  pid?: number
+  running: boolean
+  bootstrapped: boolean
+  /** 0 to 100 */
+  progress: number
+  /** tor's own words on what it waits for. */
+  summary?: string
+  /** Times that tor was started by this agent. */
+  starts: number
+  reason?: string
+  message?: string
+}
+
+export interface TorReport {
+  version: typeof REPORT_VERSION
+  /** Grows by each change; a long poll `?after=N` answers once revision > N. */
+  revision: number
+  /** SHA-256 (hex) of the topology document in force; empty before the first. */
+  applied: string
+  /** Set while the newest document or key could not be used: what is wrong with it. */
+  rejected?: string
+  tor: TorState
+  onions: OnionState[]
+  targets: TargetState[]
+}
