@@ -1,0 +1,19 @@
+import { PosternError } from '../core/errors.ts'
+
+export type ClusterErrorCode =
+  | 'NotFound'
+  | 'AlreadyExists'
+  | 'Conflict'
+  | 'Gone'
+  | 'Invalid'
+  | 'Unavailable'
+  | 'Forbidden'
+
+/** What a cluster says no with: the reasons of the Kubernetes API, for both stores. */
+export class ClusterError extends PosternError {
+  override readonly name: string = 'ClusterError'
+
+  constructor(code: ClusterErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, options)
+  }
+}
