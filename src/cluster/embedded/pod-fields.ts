@@ -1,0 +1,105 @@
+import { availableParallelism, totalmem } from 'node:os'
+import { PosternError } from '../../core/errors.ts'
+import type { Pod } from '../kinds.ts'
+import { type Container, type FieldSelector, specOf } from './pod-template.ts'
+
+/** What a container's environment or a downward API file may say of its own pod. */
+export interface PodFacts {
+  pod: Pod
+  address: string
+}
+
+/** The reason with which the kubelet, and we, hold back a container whose configuration does not resolve. */
+export const CONFIG_ERROR = 'CreateContainerConfigError'
+
+export function configError(message: string): PosternError {
+  return new PosternError(CONFIG_ERROR, message)
+}
+
+/**
+ * The value of a `fieldRef` or `resourceFieldRef` (Kubernetes downward API).
+ *
+ * @throws PosternError CreateContainerConfigError for a field that local pods do not have
+ */
+export function fieldValue(selector: FieldSelector, facts: PodFacts, container?: Container): string {
+  if (selector.fieldRef !== undefined) return podField(selector.fieldRef.fieldPath, facts)
+  const resource = selector.resourceFieldRef
+  if (resource === undefined) {
+    throw configError('A downward API item needs fieldRef or resourceFieldRef. Add one of them.')
+  }
+  const named = specOf(facts.pod).containers.find(({ name }) => name === resource.containerName) ?? container
+  const [group, name] = resource.resource.split('.')
+  if ((group !== 'limits' && group !== 'requests') || (name !== 'memory' && name !== 'cpu')) {
+    throw configError(
+      `resourceFieldRef "${resource.resource}" is not known here. Use limits.memory or limits.cpu.`,
+    )
+  }
+  const set = named?.resources?.[group]?.[name] ?? named?.resources?.limits?.[name]
+  const value =
+    set === undefined ? (name === 'memory' ? totalmem() : availableParallelism()) : quantity(String(set))
+  const divisor = resource.divisor === undefined ? 1 : quantity(String(resource.divisor))
+  return String(Math.ceil(value / (divisor > 0 ? divisor : 1)))
+}
+
+function podField(path: string, { pod, address }: PodFacts): string {
+  const { metadata } = pod
+  const keyed = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(path)
+  if (keyed !== null) return metadata[keyed[1] as 'labels' | 'annotations']?.[keyed[2]!] ?? ''
+  switch (path) {
+    case 'metadata.name':
+      return metadata.name
+    case 'metadata.namespace':
+      return metadata.namespace ?? ''
+    case 'metadata.uid':
+      return metadata.uid ?? ''
+    case 'metadata.labels':
+      return lines(metadata.labels)
+    case 'metadata.annotations':
+      return lines(metadata.annotations)
+    case 'status.podIP':
+    case 'status.podIPs':
+      return address
+    case 'status.hostIP':
+      return '127.0.0.1'
+    case 'spec.nodeName':
+      return 'local'
+    case 'spec.serviceAccountName':
+      return String(pod.spec?.serviceAccountName ?? 'default')
+    default:
+      throw configError(
+        `fieldRef "${path}" is not known here. Use metadata.name, .namespace, .uid or status.podIP.`,
+      )
+  }
+}
+
+function lines(map: Record<string, string> | undefined): string {
+  return Object.entries(map ?? {})
+    .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+    .join('\n')
+}
+
+const UNITS: Record<string, number> = {
+  '': 1,
+  m: 1e-3,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+}
+
+/**
+ * A Kubernetes quantity (`128Mi`, `1.5G`, `250m`) in base units: bytes or cores.
+ *
+ * @throws PosternError CreateContainerConfigError
+ */
+export function quantity(text: string): number {
+  const parts = /^(\d{1,18}(?:\.\d{1,9})?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/.exec(text.trim())
+  if (parts === null) throw configError(`"${text.slice(0, 40)}" is no quantity. Write it like 128Mi or 250m.`)
+  return Number(parts[1]) * UNITS[parts[2] ?? '']!
+}

@@ -1,0 +1,157 @@
+import { X509Certificate } from 'node:crypto'
+import { request } from 'node:https'
+import type { TLSSocket } from 'node:tls'
+import { messageOf, PosternError } from '../core/errors.ts'
+
+/** Where an agent reports, and what it is pinned by. */
+export interface ReportSource {
+  host: string
+  port: number
+  /** PEM of the one certificate that is accepted. */
+  certificate: string
+  token: string
+}
+
+/** What is known of an agent: its newest report, or why there is none. */
+export interface ReportView<Report> {
+  report?: Report
+  /** Set while the agent cannot be asked; the report is dropped, since it may be stale. */
+  error?: string
+}
+
+interface Follower<Report> {
+  source: ReportSource
+  stop: AbortController
+  view: ReportView<Report>
+}
+
+const POLL_TIMEOUT = 40_000
+const MAX_REPORT = 8 * 1024 * 1024
+const RETRY_FIRST = 100
+const RETRY_MOST = 5_000
+
+/**
+ * Follows the reports of agents by long poll: a change is seen in milliseconds, and an agent that is silent or
+ * gone loses its report, so that nobody goes on believing it.
+ */
+export class Reports<Report extends { revision: number }> {
+  readonly #guard: (document: unknown) => Report
+  readonly #changed: (key: string) => void
+  readonly #followers = new Map<string, Follower<Report>>()
+
+  /**
+   * @param guard   turns a parsed document into a report, or throws
+   * @param changed told of the key of each agent whose view changed
+   */
+  constructor(guard: (document: unknown) => Report, changed: (key: string) => void) {
+    this.#guard = guard
+    this.#changed = changed
+  }
+
+  get(key: string): ReportView<Report> | undefined {
+    return this.#followers.get(key)?.view
+  }
+
+  /** Follows an agent from now on, or, without a source, no longer. The same source again changes nothing. */
+  follow(key: string, source: ReportSource | undefined): void {
+    const old = this.#followers.get(key)
+    if (old !== undefined && source !== undefined && sameSource(old.source, source)) return
+    if (old === undefined && source === undefined) return
+    old?.stop.abort()
+    this.#followers.delete(key)
+    if (source !== undefined) {
+      const follower: Follower<Report> = { source, stop: new AbortController(), view: {} }
+      this.#followers.set(key, follower)
+      void this.#run(key, follower)
+    }
+    this.#changed(key)
+  }
+
+  close(): void {
+    for (const { stop } of this.#followers.values()) stop.abort()
+    this.#followers.clear()
+  }
+
+  async #run(key: string, follower: Follower<Report>): Promise<void> {
+    const { signal } = follower.stop
+    let retry = RETRY_FIRST
+    while (!signal.aborted) {
+      try {
+        const after = follower.view.report?.revision ?? -1
+        const report = this.#guard(JSON.parse(await poll(follower.source, after, signal)))
+        if (signal.aborted) return
+        retry = RETRY_FIRST
+        // A smaller revision is an agent that started anew: as much a change as a larger one.
+        if (report.revision !== after || follower.view.error !== undefined) {
+          follower.view = { report }
+          this.#changed(key)
+        }
+      } catch (error) {
+        if (signal.aborted) return
+        const message = messageOf(error)
+        if (follower.view.report !== undefined || follower.view.error !== message) {
+          follower.view = { error: message }
+          this.#changed(key)
+        }
+        await pause(retry, signal)
+        retry = Math.min(RETRY_MOST, retry * 2)
+      }
+    }
+  }
+}
+
+function sameSource(a: ReportSource, b: ReportSource): boolean {
+  return a.host === b.host && a.port === b.port && a.certificate === b.certificate && a.token === b.token
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+/** One poll. The token is sent only once the peer has proven to hold the pinned certificate's key. */
+function poll(source: ReportSource, after: number, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const pinned = new X509Certificate(source.certificate).fingerprint256
+    const call = request(
+      {
+        host: source.host,
+        port: source.port,
+        path: `/report?after=${after}`,
+        headers: { authorization: `Bearer ${source.token}` },
+        agent: false,
+        ca: source.certificate,
+        checkServerIdentity: (_host, certificate) =>
+          certificate.fingerprint256 === pinned
+            ? undefined
+            : new PosternError('ReportUntrusted', "the agent's certificate is not the one in its keys Secret"),
+        minVersion: 'TLSv1.3',
+        timeout: POLL_TIMEOUT,
+        signal,
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        let size = 0
+        response.on('data', (chunk: Buffer) => {
+          size += chunk.length
+          if (size > MAX_REPORT) call.destroy(new PosternError('ReportTooLarge', 'the report is too large'))
+          else chunks.push(chunk)
+        })
+        response.on('error', reject)
+        response.on('end', () => {
+          if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'))
+          else reject(new PosternError('ReportRefused', `the agent answered ${response.statusCode}`))
+        })
+      },
+    )
+    call.on('timeout', () => call.destroy(new PosternError('ReportTimeout', 'the agent does not answer')))
+    call.on('error', reject)
+    call.on('socket', (socket) => (socket as TLSSocket).setNoDelay(true))
+    call.end()
+  })
+}

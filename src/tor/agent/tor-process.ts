@@ -1,0 +1,266 @@
+import { execFile } from 'node:child_process'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { type Command, type ExitInfo, Supervisor } from '../../agent/supervisor.ts'
+import { codeOf, messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../core/logger.ts'
+import type { TorState, TorTopology } from '../contract.ts'
+import { ControlClient } from '../control/client.ts'
+import type { TorEvent } from '../control/events.ts'
+import { type Bootstrap, bootstrapOfEvent, bootstrapOfPhase } from './bootstrap.ts'
+import { LiveSettings } from './live-settings.ts'
+import { readLogLine } from './log-line.ts'
+import { managedSettings, type TorPaths, torrc, userSettings } from './torrc.ts'
+import { torVersion } from './tor-version.ts'
+
+export interface TorProcessOptions {
+  tor: string
+  paths: TorPaths
+  /** false leaves DisableNetwork on, for tests. */
+  network: boolean
+  log: Logger
+  /** `state` or `rejected` may have changed. */
+  onChange(): void
+  /** There is a control connection; `fresh`: to a tor that was just started and has nothing. */
+  onAttached(control: ControlClient, fresh: boolean): void
+  /** The control connection is gone; `died`: and so is tor. */
+  onDetached(died: boolean): void
+  onEvent(event: TorEvent): void
+}
+
+const EVENTS = ['HS_DESC', 'STATUS_CLIENT']
+/** A tor that runs and cannot be talked to for so long is ended and started again. */
+const SILENCE_MS = 60_000
+const run = promisify(execFile)
+
+/**
+ * One tor, kept running, and two control connections to it: one does nothing but own it, so that no fault of the
+ * other, which does the work, ends the process.
+ */
+export class TorProcess {
+  readonly #options: TorProcessOptions
+  readonly #supervisor: Supervisor
+  readonly #managed = new LiveSettings()
+  readonly #user = new LiveSettings()
+  #daemon: TorTopology['daemon'] | undefined
+  #state: TorState = { running: false, bootstrapped: false, progress: 0, starts: 0 }
+  #refusedOptions: string[] = []
+  #owner: ControlClient | undefined
+  #worker: ControlClient | undefined
+  /** Aborted when the process that it speaks of ends. */
+  #life = new AbortController()
+  #settling: Promise<void> = Promise.resolve()
+  #lastWarning: string | undefined
+
+  constructor(options: TorProcessOptions) {
+    this.#options = options
+    this.#supervisor = new Supervisor({
+      prepare: () => this.#prepare(),
+      onStart: (pid) => this.#started(pid),
+      onExit: (exit) => this.#exited(exit),
+      onFailure: (error) => {
+        options.log.error({ code: codeOf(error), error: messageOf(error) }, 'tor cannot be started')
+        this.#set({ running: false, reason: codeOf(error) ?? 'TorUnusable', message: messageOf(error) })
+      },
+      onLine: (line) => {
+        const { level, text } = readLogLine(line)
+        if (level === 'warn' || level === 'error') this.#lastWarning = text.slice(0, 300)
+        options.log[level]({ from: 'tor' }, text)
+      },
+    })
+  }
+
+  get state(): TorState {
+    return { ...this.#state }
+  }
+
+  /** What of the user's options is not in force, and why. */
+  get rejected(): string[] {
+    return [...this.#refusedOptions, this.#managed.rejected, this.#user.rejected].filter(
+      (text) => text !== undefined,
+    )
+  }
+
+  /** Starts tor at the first call; later ones change the options that differ, while it runs. */
+  configure(daemon: TorTopology['daemon']): void {
+    this.#daemon = daemon
+    this.#refusedOptions = userSettings(daemon.options).refused
+    if (this.#worker !== undefined) void this.#settle(this.#worker).catch(() => {})
+    this.#supervisor.start()
+  }
+
+  /** Ends a tor that does not answer any more; it is started again. */
+  kill(): void {
+    this.#options.log.error({ pid: this.#supervisor.pid }, 'tor does not answer: it is ended and started again')
+    this.#supervisor.signal('SIGKILL')
+  }
+
+  async stop(): Promise<void> {
+    await this.#supervisor.stop()
+    await Promise.all([this.#worker?.close(), this.#owner?.close()])
+  }
+
+  async #prepare(): Promise<Command> {
+    const { tor, paths } = this.#options
+    const daemon = this.#daemon!
+    this.#set({ version: await torVersion(tor) })
+    await mkdir(paths.data, { recursive: true, mode: 0o700 })
+    // A socket of the tor before this one must not be taken for its successor's.
+    await rm(paths.control, { force: true })
+    let user = userSettings(daemon.options).settings
+    await this.#writeTorrc(user)
+    const args = ['--defaults-torrc', '/dev/null', '-f', paths.torrc]
+    this.#managed.startedWith(managedSettings(daemon))
+    this.#user.startedWith(user)
+    const problem = user.length === 0 ? undefined : await verify(tor, args)
+    if (problem !== undefined) {
+      // One option that tor does not take must not keep every onion down.
+      this.#options.log.warn({ problem }, "tor refuses the topology's options and is started without them")
+      this.#user.startedWith([])
+      this.#user.refuse(user, `tor runs without daemon.options: ${problem}`)
+      user = []
+      await this.#writeTorrc(user)
+    }
+    this.#options.onChange()
+    return { command: tor, args }
+  }
+
+  #writeTorrc(user: ReturnType<typeof userSettings>['settings']): Promise<void> {
+    const { paths } = this.#options
+    return writeFile(paths.torrc, torrc(this.#daemon!, user, paths, process.pid), { mode: 0o600 })
+  }
+
+  #started(pid: number): void {
+    this.#life = new AbortController()
+    this.#lastWarning = undefined
+    this.#set({ running: true, pid, starts: this.#supervisor.starts })
+    this.#options.log.info({ pid, version: this.#state.version }, 'tor started')
+    void this.#attach(this.#life.signal)
+  }
+
+  #exited({ code, signal }: ExitInfo): void {
+    this.#life.abort()
+    void this.#owner?.close()
+    this.#owner = undefined
+    const how = signal === null ? `with code ${code}` : `by ${signal}`
+    const { pid: _pid, summary: _summary, ...rest } = this.#state
+    this.#state = { ...rest, running: false, bootstrapped: false, progress: 0 }
+    this.#set({
+      reason: 'TorExited',
+      message: `tor ended ${how}${this.#lastWarning === undefined ? '' : `; it said: ${this.#lastWarning}`}`,
+    })
+    this.#options.log.warn({ code, signal }, 'tor ended')
+    this.#options.onDetached(true)
+  }
+
+  /** Gets hold of a started tor, and of its control port again whenever that connection is lost. */
+  async #attach(life: AbortSignal): Promise<void> {
+    let fresh = true
+    let heard = performance.now()
+    let wait = 10
+    while (!life.aborted) {
+      try {
+        if (this.#owner === undefined) await this.#own(life)
+        const worker = await this.#connect(life)
+        try {
+          this.#worker = worker
+          await this.#open(worker, life, fresh)
+          fresh = false
+          const ended = await worker.closed
+          if (!life.aborted) {
+            this.#options.log.warn({ error: messageOf(ended) }, 'the control connection was lost')
+            this.#options.onDetached(false)
+          }
+          heard = performance.now()
+          wait = 10
+        } finally {
+          this.#worker = undefined
+          await worker.close()
+        }
+      } catch (error) {
+        if (life.aborted) return
+        this.#options.log.debug({ error: messageOf(error) }, 'the control port is not usable yet')
+        if (performance.now() - heard > SILENCE_MS) {
+          this.kill()
+          return
+        }
+      }
+      await pause(wait, undefined, { signal: life }).catch(() => {})
+      wait = Math.min(1000, wait * 2)
+    }
+  }
+
+  async #own(life: AbortSignal): Promise<void> {
+    const owner = await this.#connect(life)
+    try {
+      await owner.takeOwnership()
+    } catch (error) {
+      await owner.close()
+      throw error
+    }
+    this.#owner = owner
+    void owner.closed.then(() => {
+      if (this.#owner === owner) this.#owner = undefined
+    })
+  }
+
+  async #connect(life: AbortSignal): Promise<ControlClient> {
+    const control = await ControlClient.connect({ path: this.#options.paths.control }, { signal: life })
+    await control.authenticate()
+    return control
+  }
+
+  async #open(worker: ControlClient, life: AbortSignal, fresh: boolean): Promise<void> {
+    worker.onEvent((event) => {
+      if (event.type === 'STATUS_CLIENT') this.#bootstrap(bootstrapOfEvent(event))
+      this.#options.onEvent(event)
+    })
+    await worker.setEvents(EVENTS)
+    await this.#settle(worker)
+    if (this.#options.network && fresh) await worker.setConf([['DisableNetwork', '0']])
+    life.throwIfAborted()
+    const { reason: _reason, message: _message, ...rest } = this.#state
+    this.#state = rest
+    this.#options.onAttached(worker, fresh)
+    const phase = await worker.getInfo('status/bootstrap-phase')
+    if (!life.aborted) this.#bootstrap(bootstrapOfPhase(phase['status/bootstrap-phase'] ?? ''))
+    this.#options.onChange()
+  }
+
+  /** Brings the options of the running tor up to date, one change after the other. */
+  #settle(control: ControlClient): Promise<void> {
+    const next = this.#settling.then(async () => {
+      const daemon = this.#daemon!
+      await this.#managed.apply(control, managedSettings(daemon))
+      await this.#user.apply(control, userSettings(daemon.options).settings)
+      this.#options.onChange()
+    })
+    this.#settling = next.catch(() => {})
+    return next
+  }
+
+  #bootstrap(news: Bootstrap | undefined): void {
+    if (news === undefined) return
+    const progress = Math.max(this.#state.progress, news.progress)
+    this.#set({ progress, bootstrapped: progress === 100, summary: news.summary })
+  }
+
+  #set(change: Partial<TorState>): void {
+    this.#state = { ...this.#state, ...change }
+    this.#options.onChange()
+  }
+}
+
+/** What tor says against a torrc, or undefined. */
+async function verify(tor: string, args: string[]): Promise<string | undefined> {
+  try {
+    await run(tor, ['--verify-config', ...args], { timeout: 20_000, maxBuffer: 1024 * 1024 })
+    return undefined
+  } catch (error) {
+    const output = (error as { stdout?: unknown }).stdout
+    const lines = typeof output === 'string' ? output.split('\n').map(readLogLine) : []
+    const said = lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ text }) => text)
+    return (said.join(' ') || messageOf(error)).slice(0, 500)
+  }
+}

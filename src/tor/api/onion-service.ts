@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { type ApiKind, objectName, portNumber, serviceName, validator } from '../../cluster/api-kind.ts'
+import type { Condition } from '../../core/conditions.ts'
+import type { Resource } from '../../core/resource.ts'
+import { TOR_API_VERSION } from './group.ts'
+
+const portName = z
+  .string()
+  .max(15, 'must be at most 15 characters, as every port name')
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, "must be a port number or a port's name")
+
+const backend = z
+  .strictObject({
+    service: serviceName('a Service').describe('Name of a Service in the same namespace.'),
+    port: z
+      .union([portNumber('Port number of the Service.'), portName], {
+        error: (issue) =>
+          typeof issue.input === 'number' ? 'must be from 1 to 65535' : "must be a port number or a port's name",
+      })
+      .describe('Port of the Service: its number or its name.'),
+    namespace: z
+      .never({
+        error:
+          'a backend in another namespace is not possible; publish the onion in the namespace of the Service',
+      })
+      .optional(),
+  })
+  .describe('Where connections to this port go.')
+
+export const onionServiceSpec: z.ZodType = z.strictObject({
+  ports: z
+    .array(
+      z.strictObject({
+        virtualPort: portNumber('Port of the onion address that visitors use.'),
+        backend,
+      }),
+    )
+    .min(1, 'must have at least one port')
+    .max(32, 'must have at most 32 ports')
+    .superRefine((ports, context) => {
+      ports.forEach((port, index) => {
+        const first = ports.findIndex((other) => other.virtualPort === port.virtualPort)
+        if (first < index) {
+          context.addIssue({
+            code: 'custom',
+            path: [index, 'virtualPort'],
+            message: `port ${port.virtualPort} is there already (ports[${first}]); each virtualPort may stand once`,
+          })
+        }
+      })
+    })
+    .describe('Ports of the onion address and the Services behind them.'),
+  privateKeySecret: z
+    .strictObject({ name: objectName().describe('Name of the Secret.') })
+    .optional()
+    .describe('Secret that holds the key of a fixed or vanity address, as tor or mkp224o writes it.'),
+  daemonRef: z
+    .strictObject({ name: serviceName("the daemon's objects").describe('Name of the TorDaemon.') })
+    .optional()
+    .describe("TorDaemon of the namespace that publishes this onion; default 'tor', made when missing."),
+  keyRetention: z
+    .enum(['Retain', 'Delete'], { error: 'must be Retain or Delete' })
+    .optional()
+    .describe('What becomes of a generated key when this object is deleted; default Retain.'),
+})
+
+export interface OnionService extends Resource {
+  spec: {
+    ports: { virtualPort: number; backend: { service: string; port: number | string } }[]
+    privateKeySecret?: { name: string }
+    daemonRef?: { name: string }
+    keyRetention?: 'Retain' | 'Delete'
+  }
+  status?: OnionServiceStatus
+}
+
+export interface OnionServiceStatus {
+  observedGeneration?: number
+  /** With `.onion`. */
+  hostname?: string
+  ready?: boolean
+  conditions?: Condition[]
+  [field: string]: unknown
+}
+
+const kind = { apiVersion: TOR_API_VERSION, kind: 'OnionService' } as const
+
+export const ONION_SERVICE: ApiKind<OnionService> = {
+  ...kind,
+  plural: 'onionservices',
+  shortNames: ['onion'],
+  namespaced: true,
+  spec: onionServiceSpec,
+  columns: [
+    { name: 'HOSTNAME', type: 'string', jsonPath: '.status.hostname' },
+    { name: 'READY', type: 'boolean', jsonPath: '.status.ready' },
+    {
+      name: 'REASON',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
+      priority: 1,
+    },
+    { name: 'AGE', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  validate: validator(kind, onionServiceSpec),
+}

@@ -1,0 +1,65 @@
+import type { ConditionInput } from '../../core/conditions.ts'
+import { Reason } from '../api/reasons.ts'
+import type { TorState } from '../contract.ts'
+import type { Observed } from './observed.ts'
+import { agentSilent } from './onion-status.ts'
+import { withReady } from './status.ts'
+
+/** The first version in which onion services are safe from a known man in the middle (tor's ChangeLog, 41297). */
+const VERSION_FLOOR = [0, 4, 9, 11]
+
+export function daemonConditions(observed: Observed): ConditionInput[] {
+  const silent = agentSilent(observed)
+  if (silent !== undefined) {
+    return withReady(
+      ['TorBootstrapped', 'VersionSupported'].map((type) => ({ type, status: 'Unknown' as const, ...silent })),
+      '',
+    )
+  }
+  const { tor, rejected } = observed.view!.report!
+  return withReady([bootstrapped(tor, rejected), version(tor)], 'tor is connected to the network')
+}
+
+function bootstrapped(tor: TorState, rejected: string | undefined): ConditionInput {
+  const type = 'TorBootstrapped'
+  if (tor.reason !== undefined) {
+    return { type, status: 'False', reason: tor.reason, message: tor.message ?? 'tor does not run' }
+  }
+  if (rejected !== undefined) {
+    return { type, status: 'False', reason: Reason.TopologyRejected, message: rejected }
+  }
+  if (!tor.bootstrapped) {
+    return {
+      type,
+      status: 'False',
+      reason: Reason.Bootstrapping,
+      message: `tor is connecting to the network: ${tor.progress} %${tor.summary ? `, ${tor.summary}` : ''}`,
+    }
+  }
+  return { type, status: 'True', reason: Reason.Bootstrapped, message: 'tor is connected to the network' }
+}
+
+function version(tor: TorState): ConditionInput {
+  const type = 'VersionSupported'
+  if (tor.version === undefined) {
+    return { type, status: 'Unknown', reason: Reason.Pending, message: 'tor has not told its version yet' }
+  }
+  if (olderThan(tor.version, VERSION_FLOOR)) {
+    return {
+      type,
+      status: 'False',
+      reason: Reason.VersionTooOld,
+      message: `tor ${tor.version} has known faults in onion services; update it to ${VERSION_FLOOR.join('.')} or newer`,
+    }
+  }
+  return { type, status: 'True', reason: Reason.VersionSupported, message: `tor ${tor.version}` }
+}
+
+export function olderThan(version: string, floor: readonly number[]): boolean {
+  const parts = version.split(/[.-]/).map(Number)
+  for (const [index, least] of floor.entries()) {
+    const part = parts[index] ?? 0
+    if (part !== least) return part < least
+  }
+  return false
+}

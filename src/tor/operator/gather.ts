@@ -1,0 +1,92 @@
+import { makeReportIdentity } from '../../controller/report-identity.ts'
+import type { ReportView } from '../../cluster/reports.ts'
+import { keyFor, keyOf, splitKey } from '../../core/resource.ts'
+import type { OnionService } from '../api/onion-service.ts'
+import type { TorReport } from '../contract.ts'
+import { generateOnionKey } from '../onion/key.ts'
+import { resolveBackend } from './backend.ts'
+import { keysName, topologyName } from './names.ts'
+import type { Observed, ObservedOnion, TorSettings } from './observed.ts'
+import { keySecretName, keyState } from './onion-keys.ts'
+import { type AddressBook, BY_DAEMON, BY_INSTANCE, BY_SERVICE, byAge, type World } from './world.ts'
+
+/** All that the state of a daemon follows from, read from the caches; undefined when there is nothing to do. */
+export function gather(
+  world: World,
+  book: AddressBook,
+  view: ReportView<TorReport> | undefined,
+  settings: TorSettings,
+  key: string,
+): Observed | undefined {
+  const daemon = splitKey(key)
+  const object = world.daemons.get(key)
+  const onions = world.onions.by(BY_DAEMON, key).sort(byAge)
+  const proxies = world.proxies.by(BY_DAEMON, key).sort(byAge)
+  if (object === undefined && onions.length + proxies.length === 0) return undefined
+  const topology = world.configMaps.get(keyFor(daemon.namespace, topologyName(daemon)))
+  const keys = world.secrets.get(keyFor(daemon.namespace, keysName(daemon)))
+  const pod = world.pods.by(BY_INSTANCE, key)[0]
+  return {
+    daemon,
+    settings,
+    ...(object === undefined ? {} : { object }),
+    onions: onions.map((onion) => gatherOnion(world, book, settings, onion)),
+    proxies: proxies.map((proxy) => {
+      const service = world.services.get(keyOf(proxy))
+      return { object: proxy, ...(service === undefined ? {} : { service }) }
+    }),
+    services: world.services
+      .by(BY_INSTANCE, key)
+      .filter((service) => service.metadata.labels?.['app.kubernetes.io/component'] === 'onion-proxy'),
+    ...(topology === undefined ? {} : { topology }),
+    ...(keys === undefined ? {} : { keys }),
+    ...(pod === undefined ? {} : { pod }),
+    ...(view === undefined ? {} : { view }),
+    make: {
+      onionKey: () => generateOnionKey(),
+      reportIdentity: () => makeReportIdentity(`${daemon.name}.${daemon.namespace}.tor`),
+    },
+  }
+}
+
+function gatherOnion(
+  world: World,
+  book: AddressBook,
+  settings: TorSettings,
+  object: OnionService,
+): ObservedOnion {
+  const { namespace } = object.metadata
+  const key = keyState(object, world.secrets.get(keyFor(namespace, keySecretName(object))))
+  const rival = key.state === 'valid' ? olderHolder(world, book, object, key.key.address) : undefined
+  return {
+    object,
+    key,
+    ...(rival === undefined ? {} : { rival }),
+    backends: object.spec.ports.map(({ backend }, index) => {
+      const service = keyFor(namespace, backend.service)
+      return resolveBackend(
+        world.services.get(service),
+        world.slices.by(BY_SERVICE, service),
+        backend,
+        `spec.ports[${index}].backend`,
+        settings,
+      )
+    }),
+  }
+}
+
+/** The oldest other OnionService with this address, if it is older than this one. */
+function olderHolder(
+  world: World,
+  book: AddressBook,
+  onion: OnionService,
+  address: string,
+): string | undefined {
+  const others = book
+    .holders(address)
+    .filter((key) => key !== keyOf(onion))
+    .flatMap((key) => world.onions.get(key) ?? [])
+    .sort(byAge)
+  const oldest = others[0]
+  return oldest !== undefined && byAge(oldest, onion) < 0 ? keyOf(oldest) : undefined
+}

@@ -1,0 +1,38 @@
+import type { Ref } from '../../core/resource.ts'
+
+/** Names and labels of what a daemon owns; the labels are those that existing PodMonitors select by. */
+
+export interface DaemonId {
+  namespace: string
+  name: string
+}
+
+export const PROVISIONED_ANNOTATION = 'tor.fr0st.dev/provisioned'
+export const START_OPTIONS_ANNOTATION = 'tor.fr0st.dev/start-options'
+export const SOURCE_ANNOTATION = 'postern.dev/source'
+
+export const MANAGED_BY: Record<string, string> = { 'app.kubernetes.io/managed-by': 'tor-operator' }
+
+export function daemonLabels(daemon: DaemonId): Record<string, string> {
+  return {
+    ...MANAGED_BY,
+    'app.kubernetes.io/name': 'tor',
+    'app.kubernetes.io/instance': daemon.name,
+    'app.kubernetes.io/component': 'tor-daemon',
+    'app.kubernetes.io/part-of': 'postern',
+  }
+}
+
+/** Labels that select the pods of a daemon. */
+export function podSelector(daemon: DaemonId): Record<string, string> {
+  return { 'app.kubernetes.io/name': 'tor', 'app.kubernetes.io/instance': daemon.name }
+}
+
+export const topologyName = (daemon: DaemonId): string => `${daemon.name}-topology`
+export const keysName = (daemon: DaemonId): string => `${daemon.name}-keys`
+export const metricsName = (daemon: DaemonId): string => `${daemon.name}-metrics`
+export const onionKeyName = (onion: string): string => `${onion}-onion-key`
+
+export function ref(apiVersion: string, kind: string, namespace: string, name: string): Ref {
+  return { apiVersion, kind, namespace, name }
+}

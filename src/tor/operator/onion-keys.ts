@@ -1,0 +1,103 @@
+import type { Secret } from '../../cluster/kinds.ts'
+import { ownerReference, type Resource } from '../../core/resource.ts'
+import type { OnionService } from '../api/onion-service.ts'
+import { Reason } from '../api/reasons.ts'
+import {
+  HOSTNAME_FILE,
+  PUBLIC_KEY_FILE,
+  readOnionKey,
+  SECRET_KEY_FILE,
+  writeOnionKeyFiles,
+} from '../onion/files.ts'
+import type { OnionKey } from '../onion/key.ts'
+import { MANAGED_BY, onionKeyName } from './names.ts'
+import type { KeyState } from './observed.ts'
+
+/** Name of the Secret that an onion's key stands in. */
+export function keySecretName(onion: OnionService): string {
+  return onion.spec.privateKeySecret?.name ?? onionKeyName(onion.metadata.name)
+}
+
+/** Keys of Secrets, worked out once an object: a Secret that changed is another object. */
+const known = new WeakMap<Secret, KeyState>()
+
+/** What is known of an onion's key from the Secret that should hold it. */
+export function keyState(onion: OnionService, secret: Secret | undefined): KeyState {
+  if (secret === undefined) {
+    if (onion.spec.privateKeySecret === undefined) return { state: 'generate' }
+    return {
+      state: 'bad',
+      reason: Reason.KeySecretNotFound,
+      message: `Secret ${keySecretName(onion)} does not exist; create it with the key in ${SECRET_KEY_FILE}, or remove spec.privateKeySecret to have a key made`,
+    }
+  }
+  const before = known.get(secret)
+  if (before !== undefined) return before
+  const state = readSecret(secret)
+  known.set(secret, state)
+  return state
+}
+
+function readSecret(secret: Secret): KeyState {
+  const data = secret.data ?? {}
+  const secretKey = decode(data[SECRET_KEY_FILE])
+  const publicKey = decode(data[PUBLIC_KEY_FILE])
+  const hostname = decode(data[HOSTNAME_FILE])?.toString('utf8')
+  const read = readOnionKey({ secretKey, publicKey, hostname })
+  if (read.ok) return { state: 'valid', key: read.key, secret }
+  return {
+    state: 'bad',
+    reason: read.reason,
+    message: `Secret ${secret.metadata.name}: ${read.message}`,
+  }
+}
+
+/** The Secret that keeps a key that was made, in tor's own three files. */
+export function keySecret(onion: OnionService, key: OnionKey): Resource {
+  const files = writeOnionKeyFiles(key)
+  const data = Object.fromEntries(
+    Object.entries(files).map(([name, content]) => [name, Buffer.from(content).toString('base64')]),
+  )
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      namespace: onion.metadata.namespace ?? 'default',
+      name: onionKeyName(onion.metadata.name),
+      labels: { ...MANAGED_BY, 'app.kubernetes.io/part-of': 'postern' },
+      // A key is an address: by default it outlives its OnionService, and is taken up again by the next of that name.
+      ...(onion.spec.keyRetention === 'Delete' ? { ownerReferences: [ownerReference(onion)] } : {}),
+    },
+    type: 'Opaque',
+    data,
+  }
+}
+
+/**
+ * The key Secret with its owner set right after `keyRetention` changed; undefined while it is right, and for a
+ * Secret that is the user's.
+ */
+export function retentionChange(onion: OnionService, secret: Secret): Resource | undefined {
+  if (onion.spec.privateKeySecret !== undefined) return undefined
+  if (secret.metadata.labels?.['app.kubernetes.io/managed-by'] !== MANAGED_BY['app.kubernetes.io/managed-by']) {
+    return undefined
+  }
+  const owned = secret.metadata.ownerReferences?.some((one) => one.uid === onion.metadata.uid) === true
+  if (owned === (onion.spec.keyRetention === 'Delete')) return undefined
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      namespace: secret.metadata.namespace ?? 'default',
+      name: secret.metadata.name,
+      labels: { ...MANAGED_BY, 'app.kubernetes.io/part-of': 'postern' },
+      ...(owned ? {} : { ownerReferences: [ownerReference(onion)] }),
+    },
+    type: secret.type ?? 'Opaque',
+    data: secret.data ?? {},
+  }
+}
+
+function decode(value: string | undefined): Buffer | undefined {
+  return value === undefined ? undefined : Buffer.from(value, 'base64')
+}

@@ -1,0 +1,131 @@
+import type { ConditionInput } from '../../core/conditions.ts'
+import { Reason } from '../api/reasons.ts'
+import type { OnionState, TorReport } from '../contract.ts'
+import type { Observed, ObservedOnion } from './observed.ts'
+import { withReady } from './status.ts'
+
+/** A descriptor's lifetime (HS_DESC_DEFAULT_LIFETIME): older uploads are found by nobody. Milliseconds. */
+export const DESCRIPTOR_LIFETIME: number = 3 * 60 * 60 * 1000
+
+/** Conditions of an OnionService, in the order in which they are shown. */
+export function onionConditions(onion: ObservedOnion, observed: Observed, now: number): ConditionInput[] {
+  const key = keyValid(onion)
+  const state = onionState(onion, observed.view?.report)
+  return withReady(
+    [key, backendReady(onion, state), published(onion, observed, state, key, now)],
+    'the onion can be found and its backend is ready',
+  )
+}
+
+export function onionState(onion: ObservedOnion, report: TorReport | undefined): OnionState | undefined {
+  if (onion.key.state !== 'valid') return undefined
+  const { address } = onion.key.key
+  return report?.onions.find((one) => one.name === onion.object.metadata.name && one.address === address)
+}
+
+function keyValid(onion: ObservedOnion): ConditionInput {
+  const type = 'KeyValid'
+  const { key, rival } = onion
+  if (key.state === 'generate') {
+    return { type, status: 'Unknown', reason: Reason.Pending, message: 'the key is being made' }
+  }
+  if (key.state === 'bad') return { type, status: 'False', reason: key.reason, message: key.message }
+  if (rival !== undefined) {
+    return {
+      type,
+      status: 'False',
+      reason: Reason.DuplicateKey,
+      message: `OnionService ${rival} is older and has the same key, so it alone is published; give this one a key of its own, or delete one of the two`,
+    }
+  }
+  return { type, status: 'True', reason: Reason.KeyLoaded, message: 'the key fits the address' }
+}
+
+function backendReady(onion: ObservedOnion, state: OnionState | undefined): ConditionInput {
+  const type = 'BackendReady'
+  for (const backend of onion.backends) {
+    if (!backend.ok) return { type, status: 'False', reason: backend.reason, message: backend.message }
+  }
+  if (state?.backendError !== undefined) {
+    return {
+      type,
+      status: 'False',
+      reason: Reason.BackendUnreachable,
+      message: `a visitor came and the backend could not be reached: ${state.backendError}; check that it listens there`,
+    }
+  }
+  return { type, status: 'True', reason: Reason.EndpointsReady, message: 'every port has a ready backend' }
+}
+
+function published(
+  onion: ObservedOnion,
+  observed: Observed,
+  state: OnionState | undefined,
+  key: ConditionInput,
+  now: number,
+): ConditionInput {
+  const type = 'Published'
+  if (key.status === 'False') {
+    return { type, status: 'False', reason: Reason.NotPublished, message: 'it is not published: see KeyValid' }
+  }
+  const silent = agentSilent(observed)
+  if (silent !== undefined) return { type, status: 'Unknown', ...silent }
+  if (state === undefined) {
+    return { type, status: 'Unknown', reason: Reason.Pending, message: 'the daemon has not taken it up yet' }
+  }
+  if (state.state === 'failed') {
+    return {
+      type,
+      status: 'False',
+      reason: state.reason ?? Reason.NotPublished,
+      message: state.message ?? 'the daemon could not publish it',
+    }
+  }
+  if (state.lastUpload !== undefined && now - state.lastUpload >= DESCRIPTOR_LIFETIME) {
+    return {
+      type,
+      status: 'False',
+      reason: Reason.DescriptorExpired,
+      message: 'the last acknowledged upload of its descriptor is older than 3 hours; see the TorDaemon',
+    }
+  }
+  if (state.state === 'published') {
+    return {
+      type,
+      status: 'True',
+      reason: Reason.DescriptorUploaded,
+      message: 'a directory of the Tor network acknowledged the descriptor',
+    }
+  }
+  const { tor } = observed.view?.report ?? {}
+  return {
+    type,
+    status: 'False',
+    reason: tor?.bootstrapped === true ? Reason.UploadPending : Reason.Bootstrapping,
+    message:
+      tor?.bootstrapped === true
+        ? 'no directory has acknowledged the descriptor yet'
+        : `tor is still connecting to the network (${tor?.progress ?? 0} %)`,
+  }
+}
+
+/** Why the daemon's agent cannot be believed now; undefined while it reports. */
+export function agentSilent(observed: Observed): { reason: string; message: string } | undefined {
+  const { view, pod, object } = observed
+  if (view?.report !== undefined) return undefined
+  if (object === undefined) return { reason: Reason.Pending, message: 'the daemon is being made' }
+  const waiting = pod?.status?.containerStatuses?.find((one) => one.state?.waiting !== undefined)?.state?.waiting
+  if (waiting !== undefined) {
+    return {
+      reason: Reason.PodNotReady,
+      message: `the daemon's pod waits: ${waiting.reason ?? ''} ${waiting.message ?? ''}`.trim(),
+    }
+  }
+  if (pod?.status?.podIP === undefined) {
+    return { reason: Reason.Pending, message: "the daemon's pod has not started yet" }
+  }
+  return {
+    reason: Reason.AgentSilent,
+    message: `the daemon's agent does not report (${view?.error ?? 'no answer yet'}); see the logs of its pod`,
+  }
+}

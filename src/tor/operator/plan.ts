@@ -1,0 +1,132 @@
+import { emptyPlan, type Plan } from '../../controller/plan.ts'
+import { keyOf, type Resource } from '../../core/resource.ts'
+import { DEFAULT_DAEMON } from '../api/group.ts'
+import { Reason } from '../api/reasons.ts'
+import { daemonConditions } from './daemon-status.ts'
+import { PROVISIONED_ANNOTATION, ref, SOURCE_ANNOTATION } from './names.ts'
+import type { Observed } from './observed.ts'
+import { keySecret, retentionChange } from './onion-keys.ts'
+import { DESCRIPTOR_LIFETIME, onionConditions, onionState } from './onion-status.ts'
+import { decideProxies, type ProxyDecision, proxyConditions, proxyTargets } from './proxy-status.ts'
+import { statusOf, withReady } from './status.ts'
+import { publishable, topologyOf } from './topology.ts'
+import {
+  deployment,
+  identityOf,
+  keysSecret,
+  metricsService,
+  provisionedDaemon,
+  proxyService,
+  topologyConfigMap,
+} from './workload.ts'
+
+/** What one daemon, its onions and its proxies need done. Pure but for the randomness in `observed.make`. */
+export function plan(observed: Observed, now: number): Plan {
+  const plan = emptyPlan()
+  const { daemon, object, onions, proxies } = observed
+  const bound = onions.length + proxies.length > 0
+  planKeys(plan, observed)
+  if (object === undefined) {
+    if (!bound) return plan
+    if (daemon.name !== DEFAULT_DAEMON) return planMissingDaemon(plan, observed, now)
+    plan.create.push(provisionedDaemon(daemon))
+  } else if (!bound && isProvisioned(object)) {
+    plan.remove.push(ref(object.apiVersion, object.kind, daemon.namespace, daemon.name))
+    return plan
+  }
+  const decisions = decideProxies(daemon, proxies)
+  if (object !== undefined && object.metadata.deletionTimestamp === undefined) {
+    planObjects(plan, observed, decisions)
+  }
+  planStatus(plan, observed, decisions, now)
+  return plan
+}
+
+/** A daemon that was made because it was needed goes when it is not; one that a user declares stays. */
+function isProvisioned(object: Resource): boolean {
+  const annotations = object.metadata.annotations ?? {}
+  const spec = object.spec as object | undefined
+  return (
+    annotations[PROVISIONED_ANNOTATION] === 'true' &&
+    annotations[SOURCE_ANNOTATION] === undefined &&
+    (spec === undefined || Object.keys(spec).length === 0)
+  )
+}
+
+function planKeys(plan: Plan, observed: Observed): void {
+  for (const onion of observed.onions) {
+    if (onion.key.state === 'generate') plan.create.push(keySecret(onion.object, observed.make.onionKey()))
+    if (onion.key.state === 'valid') {
+      const change = retentionChange(onion.object, onion.key.secret)
+      if (change !== undefined) plan.apply.push(change)
+    }
+  }
+}
+
+function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDecision[]): void {
+  const { daemon } = observed
+  const object = observed.object!
+  const identity = identityOf(observed.keys) ?? observed.make.reportIdentity()
+  const accepted = decisions.filter((decision) => decision.plan.targets.length > 0)
+  plan.apply.push(
+    // Keys first: an agent that reads a topology finds the keys that it names.
+    keysSecret(object, daemon, observed.onions.filter(publishable), identity),
+    topologyConfigMap(object, daemon, topologyOf(observed, decisions)),
+    metricsService(object, daemon),
+    deployment(object, daemon),
+    ...accepted.map((decision) => proxyService(daemon, decision)),
+  )
+  const kept = new Set(accepted.map((decision) => decision.proxy.metadata.name))
+  for (const service of observed.services) {
+    if (!kept.has(service.metadata.name)) {
+      plan.remove.push(ref('v1', 'Service', daemon.namespace, service.metadata.name))
+    }
+  }
+}
+
+function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDecision[], now: number): void {
+  const report = observed.view?.report
+  for (const onion of observed.onions) {
+    const state = onionState(onion, report)
+    const hostname = onion.key.state === 'valid' ? `${onion.key.key.address}.onion` : undefined
+    const fields = hostname === undefined ? {} : { hostname }
+    add(plan, statusOf(onion.object, onionConditions(onion, observed, now), fields, now))
+    if (state?.lastUpload !== undefined) {
+      const expires = state.lastUpload + DESCRIPTOR_LIFETIME - now
+      if (expires > 0) plan.again = Math.min(plan.again ?? Number.POSITIVE_INFINITY, expires)
+    }
+  }
+  for (const decision of decisions) {
+    const fields = { targets: proxyTargets(decision, observed) }
+    add(plan, statusOf(decision.proxy, proxyConditions(decision, observed), fields, now))
+  }
+  if (observed.object !== undefined) {
+    const fields = {
+      ...(report?.tor.version === undefined ? {} : { version: report.tor.version }),
+      ...(report === undefined ? {} : { bootstrapProgress: report.tor.progress }),
+      ...(report === undefined
+        ? {}
+        : { onionsPublished: report.onions.filter((onion) => onion.state === 'published').length }),
+    }
+    add(plan, statusOf(observed.object, daemonConditions(observed), fields, now))
+  }
+}
+
+function add(plan: Plan, status: ReturnType<typeof statusOf>): void {
+  plan.status.push(status.patch)
+  plan.notes.push(...status.notes)
+}
+
+/** A daemon that was named and does not exist: everybody bound to it is told, nothing else happens. */
+function planMissingDaemon(plan: Plan, observed: Observed, now: number): Plan {
+  const { daemon } = observed
+  const message = `TorDaemon ${daemon.name} does not exist in namespace ${daemon.namespace}; create it, or remove spec.daemonRef to use the default one`
+  for (const { object } of [...observed.onions, ...observed.proxies]) {
+    const type = object.kind === 'OnionService' ? 'Published' : 'TargetsReachable'
+    const conditions = withReady([{ type, status: 'False', reason: Reason.DaemonNotFound, message }], '')
+    const onion = observed.onions.find((one) => keyOf(one.object) === keyOf(object) && one.object === object)
+    const fields = onion?.key.state === 'valid' ? { hostname: `${onion.key.key.address}.onion` } : {}
+    add(plan, statusOf(object, conditions, fields, now))
+  }
+  return plan
+}

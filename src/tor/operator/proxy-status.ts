@@ -1,0 +1,158 @@
+import type { ConditionInput } from '../../core/conditions.ts'
+import { keyOf } from '../../core/resource.ts'
+import type { OnionProxy } from '../api/onion-proxy.ts'
+import { Reason } from '../api/reasons.ts'
+import type { ProxyPlan } from '../contract.ts'
+import { type DaemonId, MANAGED_BY, metricsName } from './names.ts'
+import type { Observed, ObservedProxy } from './observed.ts'
+import { agentSilent } from './onion-status.ts'
+import { withReady } from './status.ts'
+
+/** What becomes of one proxy: the targets that got their port, and why the others did not. */
+export interface ProxyDecision {
+  proxy: OnionProxy
+  plan: ProxyPlan
+  /** One a target that lost its port: to whom. */
+  losers: { target: string; port: number; winner: string }[]
+  /** Set when a Service of that name is somebody else's. */
+  nameTaken?: string
+}
+
+/** Gives out listen ports: the oldest proxy wins, then the smaller UID. `proxies` come in that order. */
+export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[]): ProxyDecision[] {
+  const taken = new Map<number, string>()
+  return proxies.map(({ object, service }) => {
+    const decision: ProxyDecision = {
+      proxy: object,
+      plan: { name: object.metadata.name, targets: [] },
+      losers: [],
+    }
+    const foreign =
+      service !== undefined &&
+      service.metadata.labels?.['app.kubernetes.io/managed-by'] !==
+        MANAGED_BY['app.kubernetes.io/managed-by']
+    if (foreign || object.metadata.name === metricsName(daemon)) {
+      decision.nameTaken = `a Service ${object.metadata.name} is there already and is not this proxy's; rename the OnionProxy or the Service`
+      return decision
+    }
+    for (const target of object.spec.targets) {
+      const winner = taken.get(target.listenPort)
+      if (winner !== undefined) {
+        decision.losers.push({ target: target.name, port: target.listenPort, winner })
+        continue
+      }
+      taken.set(target.listenPort, keyOf(object))
+      decision.plan.targets.push({
+        name: target.name,
+        onion: target.onion.toLowerCase(),
+        port: target.port,
+        listenPort: target.listenPort,
+      })
+    }
+    return decision
+  })
+}
+
+export function proxyConditions(decision: ProxyDecision, observed: Observed): ConditionInput[] {
+  return withReady(
+    [portsAccepted(decision, observed), targetsReachable(decision, observed)],
+    'every target is reachable through Tor',
+  )
+}
+
+/** The `targets` of a proxy's status. */
+export function proxyTargets(decision: ProxyDecision, observed: Observed): Record<string, unknown>[] {
+  const { name, namespace } = decision.proxy.metadata
+  const host = observed.settings.serviceDns ? `${name}.${namespace}.svc` : observed.pod?.status?.podIP
+  return decision.proxy.spec.targets.map((target) => {
+    const state = targetState(decision, observed, target.name)
+    const lost = decision.losers.find((loser) => loser.target === target.name)
+    const reason = lost !== undefined ? Reason.PortTaken : state?.reason
+    return {
+      name: target.name,
+      endpoint: host === undefined || lost !== undefined ? '' : `${host}:${target.listenPort}`,
+      reachable: state?.reachable === undefined ? 'Unknown' : state.reachable ? 'True' : 'False',
+      ...(reason === undefined ? {} : { reason }),
+    }
+  })
+}
+
+function targetState(decision: ProxyDecision, observed: Observed, target: string) {
+  return observed.view?.report?.targets.find(
+    (state) => state.proxy === decision.plan.name && state.target === target,
+  )
+}
+
+function portsAccepted(decision: ProxyDecision, observed: Observed): ConditionInput {
+  const type = 'PortsAccepted'
+  if (decision.nameTaken !== undefined) {
+    return { type, status: 'False', reason: Reason.ServiceNameTaken, message: decision.nameTaken }
+  }
+  if (decision.losers.length > 0) {
+    const message = decision.losers
+      .map(
+        (loser) =>
+          `target ${loser.target}: OnionProxy ${loser.winner} is older and has listenPort ${loser.port} of this daemon; choose another port`,
+      )
+      .join('; ')
+    return { type, status: 'False', reason: Reason.PortTaken, message }
+  }
+  const silent = agentSilent(observed)
+  if (silent !== undefined) return { type, status: 'Unknown', ...silent }
+  for (const target of decision.plan.targets) {
+    const state = targetState(decision, observed, target.name)
+    if (state === undefined) {
+      return {
+        type,
+        status: 'Unknown',
+        reason: Reason.Pending,
+        message: 'the daemon has not taken it up yet',
+      }
+    }
+    if (!state.listening) {
+      return {
+        type,
+        status: 'False',
+        reason: Reason.ListenFailed,
+        message: `target ${target.name}: the daemon cannot listen on port ${target.listenPort}: ${state.message ?? 'no reason given'}`,
+      }
+    }
+  }
+  return { type, status: 'True', reason: Reason.PortsFree, message: 'every target has its port' }
+}
+
+function targetsReachable(decision: ProxyDecision, observed: Observed): ConditionInput {
+  const type = 'TargetsReachable'
+  if (decision.plan.targets.length === 0) {
+    return {
+      type,
+      status: 'Unknown',
+      reason: Reason.Pending,
+      message: 'no target is in force: see PortsAccepted',
+    }
+  }
+  const silent = agentSilent(observed)
+  if (silent !== undefined) return { type, status: 'Unknown', ...silent }
+  let unknown = 0
+  for (const target of decision.plan.targets) {
+    const state = targetState(decision, observed, target.name)
+    if (state?.reachable === false) {
+      return {
+        type,
+        status: 'False',
+        reason: state.reason ?? 'GeneralFailure',
+        message: `target ${target.name} (${target.onion}:${target.port}): ${state.message ?? 'the stream failed'}`,
+      }
+    }
+    if (state?.reachable === undefined) unknown++
+  }
+  if (unknown > 0) {
+    return {
+      type,
+      status: 'Unknown',
+      reason: Reason.ProbePending,
+      message: `${unknown} of ${decision.plan.targets.length} targets are not probed yet`,
+    }
+  }
+  return { type, status: 'True', reason: Reason.AllReachable, message: 'a fresh circuit reached every target' }
+}

@@ -1,0 +1,48 @@
+import type { EventNote, StatusPatch } from '../../cluster/cluster.ts'
+import { type Condition, type ConditionInput, findCondition, nextConditions } from '../../core/conditions.ts'
+import { type Resource, refOf } from '../../core/resource.ts'
+
+/** Adds Ready: the first condition that is not True decides it, else it is True with the message given. */
+export function withReady(conditions: ConditionInput[], message: string): ConditionInput[] {
+  const bad =
+    conditions.find((condition) => condition.status === 'False') ??
+    conditions.find((condition) => condition.status === 'Unknown')
+  const ready: ConditionInput =
+    bad === undefined
+      ? { type: 'Ready', status: 'True', reason: 'Ready', message }
+      : { ...bad, type: 'Ready' }
+  return [ready, ...conditions]
+}
+
+/** The status of an object with its conditions, and the events that its transitions are worth. */
+export function statusOf(
+  object: Resource,
+  inputs: ConditionInput[],
+  fields: Record<string, unknown>,
+  now: number,
+): { patch: StatusPatch; notes: EventNote[] } {
+  const before = (object.status as { conditions?: Condition[] } | undefined)?.conditions
+  const { generation } = object.metadata
+  const conditions = nextConditions(before, inputs, generation, now)
+  const status = {
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+    ready: findCondition(conditions, 'Ready')?.status === 'True',
+    ...fields,
+    conditions,
+  }
+  return { patch: { ref: refOf(object), status }, notes: notesOf(object, before, conditions) }
+}
+
+function notesOf(object: Resource, before: Condition[] | undefined, after: Condition[]): EventNote[] {
+  const { uid } = object.metadata
+  const about = { ...refOf(object), ...(uid === undefined ? {} : { uid }) }
+  const notes: EventNote[] = []
+  for (const condition of after) {
+    const old = findCondition(before, condition.type)
+    const same = old?.status === condition.status && old.reason === condition.reason
+    if (condition.type === 'Ready' || condition.status === 'Unknown' || same) continue
+    const type = condition.status === 'True' ? 'Normal' : 'Warning'
+    notes.push({ about, type, reason: condition.reason, message: condition.message })
+  }
+  return notes
+}

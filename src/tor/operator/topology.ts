@@ -1,0 +1,60 @@
+import { TOPOLOGY_VERSION, type TorTopology } from '../contract.ts'
+import type { Observed, ObservedOnion } from './observed.ts'
+import type { ProxyDecision } from './proxy-status.ts'
+import { memoryBytes } from './quantity.ts'
+
+/** The topology of a daemon; the same world always gives the same document. */
+export function topologyOf(observed: Observed, decisions: readonly ProxyDecision[]): TorTopology {
+  const { daemon, object } = observed
+  const limit = memoryBytes(object?.spec?.resources?.limits?.memory)
+  return {
+    version: TOPOLOGY_VERSION,
+    daemon: {
+      name: daemon.name,
+      namespace: daemon.namespace,
+      logLevel: object?.spec?.logLevel ?? 'notice',
+      ...(limit === undefined ? {} : { memoryLimit: limit }),
+      options: sorted(object?.spec?.options ?? {}),
+    },
+    onions: observed.onions
+      .filter(publishable)
+      .map((onion) => ({
+        name: onion.object.metadata.name,
+        address: addressOf(onion),
+        since: Date.parse(onion.object.metadata.creationTimestamp ?? '') || 0,
+        ports: onion.object.spec.ports.map((port, index) => ({
+          virtualPort: port.virtualPort,
+          endpoints: onion.backends[index]?.endpoints ?? [],
+        })),
+      }))
+      .sort(byName),
+    proxies: decisions
+      .map((decision) => decision.plan)
+      .filter((plan) => plan.targets.length > 0)
+      .sort(byName),
+  }
+}
+
+/**
+ * Whether an onion goes to the daemon: it needs a valid key that is its own. A backend that is missing keeps it
+ * published with nothing behind it, so that the address is there at once when the backend comes.
+ */
+export function publishable(onion: ObservedOnion): boolean {
+  return (
+    onion.key.state === 'valid' &&
+    onion.rival === undefined &&
+    onion.object.metadata.deletionTimestamp === undefined
+  )
+}
+
+function addressOf(onion: ObservedOnion): string {
+  return onion.key.state === 'valid' ? onion.key.key.address : ''
+}
+
+function byName(a: { name: string }, b: { name: string }): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+}
+
+function sorted(options: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,77 @@
+/** torrc options; a value of several lines is the same option given several times, as in a `DirAuthority` list. */
+export type TorOptions = Record<string, string>
+
+/** The text of a torrc file. Later sets win over earlier ones, option by option. */
+export function torrc(...sets: TorOptions[]): string {
+  const merged: TorOptions = Object.assign({}, ...sets)
+  const lines = Object.entries(merged).flatMap(([key, value]) =>
+    value.split('\n').map((line) => `${key} ${line}`.trimEnd()),
+  )
+  return `${lines.join('\n')}\n`
+}
+
+/**
+ * What every member of the network shares, and all that a client or service of it needs.
+ * `TestingTorNetwork` allows private addresses and sets all download delays to 0. Circuit timeouts are fixed because
+ * on loopback the learned ones drift absurdly under load.
+ */
+export function clientOptions(dirAuthorities: readonly string[]): TorOptions {
+  return {
+    TestingTorNetwork: '1',
+    DirAuthority: dirAuthorities.join('\n'),
+    PathsNeededToBuildCircuits: '0.67',
+    LearnCircuitBuildTimeout: '0',
+    CircuitBuildTimeout: '10',
+    ShutdownWaitLength: '0',
+  }
+}
+
+/** Options of a process that this library itself starts. It ends when process `owner` is gone (tor looks now and then). */
+export function processOptions(folder: string, owner: number): TorOptions {
+  return {
+    DataDirectory: folder,
+    SocksPort: '0',
+    Log: process.env.LOGI ?? 'notice stdout',
+    LogTimeGranularity: '1',
+    SafeLogging: '0',
+    Sandbox: '0',
+    ShutdownWaitLength: '0',
+    __OwningControllerProcess: String(owner),
+  }
+}
+
+/** A relay that nobody has to test from outside (`AssumeReachable`) and that asks no name server. */
+export function relayOptions(nickname: string, orPort: number): TorOptions {
+  return {
+    Nickname: nickname,
+    Address: '127.0.0.1',
+    ORPort: `127.0.0.1:${orPort}`,
+    AssumeReachable: '1',
+    ExitRelay: '0',
+    ServerDNSDetectHijacking: '0',
+    ServerDNSTestAddresses: '',
+    ServerDNSResolvConfFile: '/dev/null',
+    ContactInfo: 'postern-testbed@localhost.invalid',
+  }
+}
+
+/** How an authority votes. `offset` (0..4 s) shifts all voting times, so that the first vote comes when relays are in. */
+export function authorityOptions(dirPort: number, offset: number): TorOptions {
+  return {
+    DirPort: `127.0.0.1:${dirPort}`,
+    AuthoritativeDirectory: '1',
+    V3AuthoritativeDirectory: '1',
+    ...(process.env.FC ? { TestingV3AuthVotingStartOffset: String(offset) } : {}),
+    TestingV3AuthInitialVotingInterval: '5',
+    TestingV3AuthInitialVoteDelay: '2',
+    TestingV3AuthInitialDistDelay: '2',
+    V3AuthVotingInterval: process.env.VI ?? '20',
+    V3AuthVoteDelay: process.env.VD ?? '4',
+    V3AuthDistDelay: process.env.VD ?? '4',
+    V3AuthNIntervalsValid: '2',
+    TestingDirAuthVoteExit: '*',
+    TestingDirAuthVoteHSDir: '*',
+    TestingDirAuthVoteGuard: '*',
+    TestingMinExitFlagThreshold: '0',
+  }
+}
