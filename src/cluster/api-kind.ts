@@ -77,7 +77,7 @@ export function validator(
   })
   const members = ['apiVersion', 'kind', 'metadata', 'spec', 'status']
   return (document) => {
-    const parsed = schema.safeParse(document)
+    const parsed = schema.safeParse(document, { reportInput: true })
     const problems = parsed.success ? [] : parsed.error.issues.flatMap((issue) => problemsOf(issue, spec))
     if (typeof document === 'object' && document !== null) {
       for (const key of Object.keys(document)) {
@@ -115,7 +115,8 @@ function membersAt(schema: z.ZodType, path: (string | number)[]): string[] {
     else return []
   }
   here = unwrap(here)
-  return here instanceof z.ZodObject ? Object.keys(here.shape) : []
+  if (!(here instanceof z.ZodObject)) return []
+  return Object.keys(here.shape).filter((key) => !(unwrap(here.shape[key]) instanceof z.ZodNever))
 }
 
 function unwrap(schema: unknown): unknown {
