@@ -9,7 +9,7 @@ import {
 import { argumentError, ControlProtocolError } from './errors.ts'
 import { parseEvent, type TorEvent } from './events.ts'
 import type { ControlMessage } from './parser.ts'
-import { encodeQuoted } from './quote.ts'
+import { decodeQuoted, encodeQuoted } from './quote.ts'
 
 export type TorEventListener = (event: TorEvent, message: ControlMessage) => void
 
@@ -77,7 +77,7 @@ export class ControlClient implements AsyncDisposable {
       const at = text.indexOf('=')
       const name = at < 0 ? text : text.slice(0, at)
       const values = found.get(name) ?? []
-      if (at >= 0) values.push(text.slice(at + 1))
+      if (at >= 0) values.push(unquoted(text.slice(at + 1)))
       found.set(name, values)
     }
     return Object.fromEntries(found)
@@ -172,6 +172,11 @@ function options(names: readonly string[]): string {
     checkWord(name, /^[A-Za-z_][A-Za-z0-9_]*$/, 'The name of a tor option has letters, digits and _')
   }
   return names.join(' ')
+}
+
+/** tor quotes only those values that would be misread in a torrc; one that begins with a quote is always among them. */
+function unquoted(value: string): string {
+  return value.startsWith('"') ? decodeQuoted(value).value : value
 }
 
 function checkWord(word: string, pattern: RegExp, message: string): void {

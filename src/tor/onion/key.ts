@@ -13,7 +13,8 @@ export interface OnionKey {
 }
 
 /**
- * A new onion key. `random` gives n unguessable bytes; node's generator by default, another one for tests only.
+ * A new onion key. `random` gives n unguessable bytes, which are wiped after use; node's generator by default,
+ * another one for tests only.
  */
 export function generateOnionKey(random: (n: number) => Uint8Array = randomBytes): OnionKey {
   const seed = random(32)
