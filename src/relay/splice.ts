@@ -126,8 +126,8 @@ export function splice(client: Socket, upstream: Socket, options: SpliceOptions 
     if (over) return
     over = true
     overAt = performance.now()
-    client.end()
-    upstream.end()
+    end(client)
+    end(upstream)
     client.resume()
     upstream.resume()
     watch(self)
@@ -138,25 +138,24 @@ export function splice(client: Socket, upstream: Socket, options: SpliceOptions 
     clientEndedAt = performance.now()
     if (over) return
     if (!halfClose.client) finish()
-    else if (halfClose.upstream) upstream.end()
     else if (upstreamEnded) endBoth()
-    if (upstreamEnded && !over) endBoth()
+    else if (halfClose.upstream) end(upstream)
   }
 
   function onUpstreamEnd(): void {
     upstreamEnded = true
     if (over) return
     if (!halfClose.upstream) finish()
-    else if (halfClose.client) client.end()
-    if (clientEnded && !over) endBoth()
+    else if (clientEnded) endBoth()
+    else if (halfClose.client) end(client)
     // Nothing to wait for when the client has been quiet for long already: a slow answer of HTTP/1.0 ends at once.
-    else if (!over && !halfClose.client) self.tick(performance.now())
+    else self.tick(performance.now())
   }
 
   /** The quiet end: both have sent all they had, and may take the time they need to read the rest. */
   function endBoth(): void {
-    client.end()
-    upstream.end()
+    end(client)
+    end(upstream)
   }
 
   function onClose(): void {
@@ -192,6 +191,11 @@ export function splice(client: Socket, upstream: Socket, options: SpliceOptions 
     })
     to.on('drain', () => from.resume())
   }
+}
+
+/** Ends once: a second end() is harmless, but makes an error object that costs more than the end itself. */
+function end(socket: Socket): void {
+  if (!socket.writableEnded) socket.end()
 }
 
 /** Every error is followed by 'close', where it is dealt with; without a listener it would end the process. */

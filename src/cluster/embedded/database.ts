@@ -135,7 +135,8 @@ export class Database {
   }
 
   #prepareSchema(): void {
-    const read = () => (this.#db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version
+    const read = () =>
+      (this.#db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version
     if (read() === 0) {
       this.#db.exec('BEGIN IMMEDIATE')
       // Another process may have been first.

@@ -30,6 +30,13 @@ interface Row {
   json: string | null
 }
 
+interface Page {
+  changes: Change[]
+  /** Where to go on. */
+  next: number
+  more: boolean
+}
+
 const PAGE = 500
 
 /** The order of all changes, of this process and of others that have the same file open. */
@@ -87,8 +94,8 @@ export class Journal {
     for (let from = revision; ; ) {
       const page = this.#page(kind, from)
       changes.push(...page.changes)
-      if (page.last === undefined) return changes
-      from = page.last
+      if (!page.more) return changes
+      from = page.next
     }
   }
 
@@ -113,8 +120,8 @@ export class Journal {
           yield change
           if (signal.aborted) return
         }
-        if (page.last === undefined) await woken
-        else from = page.last
+        from = page.next
+        if (!page.more) await woken
       }
     } finally {
       this.#listeners.delete(listener)
@@ -146,7 +153,7 @@ export class Journal {
   }
 
   #tellPage(): void {
-    let page: { changes: Change[]; last: number | undefined }
+    let page: Page
     try {
       page = this.#page(undefined, this.#seen)
     } catch (error) {
@@ -155,7 +162,7 @@ export class Journal {
       this.#each((listener) => listener.resync())
       return
     }
-    this.#seen = page.last ?? this.revision
+    this.#seen = page.next
     for (const change of page.changes) this.#each((listener) => listener.changed(change))
   }
 
@@ -170,7 +177,9 @@ export class Journal {
     }
   }
 
-  #page(kind: Kind | undefined, after: number): { changes: Change[]; last: number | undefined } {
+  #page(kind: Kind | undefined, after: number): Page {
+    // Asked first: all up to here is in what is read next, so a reader of a quiet kind never falls behind.
+    const head = this.revision
     const columns = 'c.revision, c.type, c.api, c.kind, c.namespace, c.name, c.uid, o.json'
     const join = 'changes c LEFT JOIN objects o ON o.uid = c.uid AND o.revision = c.revision'
     const rows = this.#database.read(() =>
@@ -187,9 +196,14 @@ export class Journal {
     // Asked afterwards: another process may forget changes between the two reads.
     const { compacted } = this.#meta()
     if (after < compacted) {
-      throw new ClusterError('Gone', `changes up to revision ${compacted} are forgotten: list again, then watch`)
+      throw new ClusterError(
+        'Gone',
+        `changes up to revision ${compacted} are forgotten: list again, then watch`,
+      )
     }
-    return { changes: rows.flatMap(toChange), last: rows.at(-1)?.revision }
+    const more = rows.length === PAGE
+    const last = rows.at(-1)?.revision ?? after
+    return { changes: rows.flatMap(toChange), next: more ? last : Math.max(head, last, after), more }
   }
 
   #meta(): { revision: number; compacted: number } {

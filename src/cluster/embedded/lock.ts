@@ -28,9 +28,13 @@ export function lockState(folder: string): StateLock {
     }
     const pid = readPid(pidFile)
     const who = pid === undefined ? 'another process' : `process ${pid}`
-    throw new PosternError('StateInUse', `${folder} is in use by ${who}: stop it first, or choose another state folder`, {
-      cause: error,
-    })
+    throw new PosternError(
+      'StateInUse',
+      `${folder} is in use by ${who}: stop it first, or choose another state folder`,
+      {
+        cause: error,
+      },
+    )
   }
   try {
     writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })

@@ -43,7 +43,10 @@ export function mergeApply(live: Json, config: Json, owners: Owners, manager: st
     if (kept.length > 0) next[other] = kept
   }
   const wanted = new Set(mine)
-  const dropped = (owners[manager] ?? []).filter((text) => !wanted.has(text))
+  // The field that names a list's item goes last: without it the item's other fields are not found.
+  const dropped = (owners[manager] ?? [])
+    .filter((text) => !wanted.has(text))
+    .sort((a, b) => rank(a) - rank(b))
   if (dropped.length > 0) {
     const owned = [...mine, ...Object.values(next).flat()]
     for (const text of dropped) {
@@ -73,6 +76,10 @@ export function ownersAfterUpdate(before: Json, after: Json, owners: Owners, man
   const mine = [...new Set([...(next[manager] ?? []), ...changed])].sort()
   if (mine.length > 0) next[manager] = mine
   return next
+}
+
+function rank(text: string): number {
+  return /"\},"(type|uid)"\]$/.test(text) ? 1 : 0
 }
 
 function* leaves(value: unknown, path: Path): Generator<Path> {
@@ -112,7 +119,8 @@ function keyField(path: Path): string | undefined {
 function mergeValue(live: unknown, config: unknown, path: Path): unknown {
   if (isObject(config)) {
     const result: Json = isObject(live) ? { ...live } : {}
-    for (const [key, value] of Object.entries(config)) result[key] = mergeValue(result[key], value, [...path, key])
+    for (const [key, value] of Object.entries(config))
+      result[key] = mergeValue(result[key], value, [...path, key])
     return result
   }
   const wanted = keysOf(config, path)

@@ -121,7 +121,7 @@ export class PodVolumes {
 /** `ConfigMap name` and `Secret name` of all objects that a pod reads, by volume or by environment. */
 export function referencesOf(facts: PodFacts): Set<string> {
   const found = new Set<string>()
-  const { volumes = [], containers } = specOf(facts.pod)
+  const { volumes = [], containers = [] } = specOf(facts.pod)
   for (const volume of volumes) {
     for (const source of [volume, ...(volume.projected?.sources ?? [])]) {
       if (source.configMap !== undefined) found.add(`ConfigMap ${source.configMap.name}`)

@@ -1,15 +1,25 @@
-import { mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { codeOf, messageOf, PosternError } from '../../core/errors.ts'
 import { type Kind, keyFor, keyOf, type Resource, refOf, sameJson, splitKey } from '../../core/resource.ts'
 import type { Cache, Cluster } from '../cluster.ts'
 import { CONFIG_MAP, DEPLOYMENT, POD, type Pod, SECRET, SERVICE } from '../kinds.ts'
 import { AddressBook } from './pod-address.ts'
-import { LocalPod, logPath } from './pod-instance.ts'
+import { LocalPod } from './pod-instance.ts'
 import { killMarked, STATE_MARKER } from './pod-leftovers.ts'
 import { KeyQueue } from './pod-queue.ts'
+import {
+  checkStatePath,
+  clearPodFolders,
+  defaultEnvironment,
+  logPath,
+  openState,
+  podFolder,
+} from './pod-state.ts'
 import { PodStatusWriter } from './pod-status.ts'
 import { POD_MANAGER, podName, podOf, replicasOf, TEMPLATE_HASH, type Workload } from './pod-template.ts'
+
+export { MAX_STATE_PATH } from './pod-state.ts'
 
 /** What pino offers, as far as it is used here. */
 export interface PodLog {
@@ -29,11 +39,6 @@ export interface PodRunnerOptions {
   /** Kinds whose pod templates are run: Deployments by default. */
   workloads?: Kind[]
 }
-
-/**
- * Bytes. Below the state a socket still needs `/p/<id>/v/<volume>/<name>`, and sun_path ends at 107 (unix(7)).
- */
-export const MAX_STATE_PATH = 64
 
 /** Runs the pods of a cluster's Deployments as local processes, and reports on them as the kubelet would. */
 export class PodRunner {
@@ -67,12 +72,7 @@ export class PodRunner {
   /** Ends what an earlier run left behind, then starts all pods. @throws PosternError LeftoverProcesses */
   async start(): Promise<void> {
     const { cluster } = this.#options
-    mkdirSync(this.#options.state, { recursive: true, mode: 0o700 })
-    this.#state = realpathSync(this.#options.state)
-    checkStatePath(this.#state)
-    for (const folder of ['p', 'claims', 'logs']) {
-      mkdirSync(join(this.#state, folder), { recursive: true, mode: 0o700 })
-    }
+    this.#state = openState(this.#options.state)
     const left = await killMarked([`${STATE_MARKER}=${this.#state}`])
     if (left.length > 0) {
       throw new PosternError(
@@ -88,7 +88,7 @@ export class PodRunner {
     const caches = [pods, services, configMaps, secrets, ...this.#workloads.map(({ cache }) => cache)]
     await Promise.all(caches.map(({ ready }) => ready))
     if (this.#closed) return
-    this.#clearFolders()
+    clearPodFolders(this.#state, this.#idsInUse())
     this.#follow(configMaps, ({ key }) => this.#refresh(CONFIG_MAP, key))
     this.#follow(secrets, ({ key }) => this.#refresh(SECRET, key))
     this.#follow(services, ({ key }) => this.#queue.add(`service ${key}`))
@@ -244,7 +244,7 @@ export class PodRunner {
     this.#forget(key)
     this.#owners.delete(key)
     const place = this.#book!.get(key)
-    if (place !== undefined) rmSync(join(this.#state, 'p', place.id), { recursive: true, force: true })
+    if (place !== undefined) rmSync(podFolder(this.#state, place.id), { recursive: true, force: true })
     await this.#options.cluster.remove({ apiVersion: 'v1', kind: 'Pod', namespace, name })
   }
 
@@ -273,32 +273,14 @@ export class PodRunner {
     }
   }
 
-  /** Folders of pods that no workload has any more, e.g. of one deleted while we were not running. */
-  #clearFolders(): void {
-    const kept = new Set<string>()
+  #idsInUse(): Set<string> {
+    const ids = new Set<string>()
     for (const workload of this.#workloads.flatMap(({ cache }) => cache.list())) {
       for (let index = 0; index < replicasOf(workload); index += 1) {
         const place = this.#book?.get(keyFor(workload.metadata.namespace, podName(workload, index)))
-        if (place !== undefined) kept.add(place.id)
+        if (place !== undefined) ids.add(place.id)
       }
     }
-    for (const id of readdirSync(join(this.#state, 'p'))) {
-      if (!kept.has(id)) rmSync(join(this.#state, 'p', id), { recursive: true, force: true })
-    }
+    return ids
   }
-}
-
-function checkStatePath(path: string): void {
-  const length = Buffer.byteLength(path)
-  if (length <= MAX_STATE_PATH) return
-  throw new PosternError(
-    'StatePathTooLong',
-    `The state folder ${path} is ${length} bytes long; unix sockets below it allow ${MAX_STATE_PATH}. Choose a shorter path.`,
-  )
-}
-
-/** Little on purpose: what the user's shell holds, tokens included, is none of a pod's business. */
-function defaultEnvironment(): Record<string, string> {
-  const kept = ['PATH', 'LANG', 'TZ'].map((name) => [name, process.env[name]])
-  return Object.fromEntries(kept.filter(([, value]) => value !== undefined))
 }

@@ -66,14 +66,16 @@ export function normalise(object: Resource): Resource {
 export function checkShape(value: unknown, what: string): void {
   let size = 0
   const visit = (item: unknown, depth: number): void => {
-    if (depth > MAX_DEPTH) throw new ClusterError('Invalid', `${what} is nested deeper than ${MAX_DEPTH} levels`)
+    if (depth > MAX_DEPTH)
+      throw new ClusterError('Invalid', `${what} is nested deeper than ${MAX_DEPTH} levels`)
     size += typeof item === 'string' ? item.length + 2 : 1
     if (size > MAX_OBJECT_BYTES) throw tooBig(what)
     if (Array.isArray(item)) {
       for (const child of item) visit(child, depth + 1)
     } else if (isObject(item)) {
       for (const key of Object.keys(item)) {
-        if (key === '__proto__') throw new ClusterError('Invalid', `${what} has a field named __proto__: remove it`)
+        if (key === '__proto__')
+          throw new ClusterError('Invalid', `${what} has a field named __proto__: remove it`)
         size += key.length + 3
         visit(item[key], depth + 1)
       }
