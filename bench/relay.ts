@@ -73,7 +73,8 @@ async function requests(children: Children, folder: string, report: Report): Pro
   await startHaproxy(children, folder, 'web', { httpPort: web })
   await startHaproxy(children, folder, 'requests', { relays: [{ from: through, to: web }] })
   const ours = await startRelay(children, web)
-  const ports = { ours, haproxy: through, socat: await startSocat(children, web) }
+  // socat isn't the last one, so that its processes have ended by themselves before the bench ends.
+  const ports = { ours, socat: await startSocat(children, web), haproxy: through }
 
   const fresh = await compare(
     ports,

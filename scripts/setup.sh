@@ -17,6 +17,8 @@ need obfs4proxy obfs4proxy
 if [ "${1:-}" = bench ]; then
   need haproxy haproxy
   need socat socat
+  need iperf3 iperf3
+  need wrk wrk
 fi
 
 stamp=node_modules/.postern-stamp

@@ -74,7 +74,12 @@ function check(response: ServerResponse, problem: string | undefined): void {
   send(response, problem === undefined ? 200 : 503, `${problem ?? 'ok'}\n`)
 }
 
-function send(response: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
+function send(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  type = 'text/plain; charset=utf-8',
+): void {
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) })
   response.end(text)
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
 import { open, readdir, readlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { codeOf, PosternError } from '../core/errors.ts'
 
 export interface FolderContent {
@@ -92,7 +92,7 @@ export class FolderWatcher {
     try {
       const watcher = watch(this.#options.folder, { persistent: false }, (_event, name) => {
         // The folder itself was moved away or removed: the next look listens to what stands there then.
-        if (name === null) this.#unlisten(watcher)
+        if (name === null || name === basename(this.#options.folder)) this.#unlisten(watcher)
         void this.scan()
       })
       watcher.on('error', () => this.#unlisten(watcher))

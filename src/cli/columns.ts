@@ -4,7 +4,9 @@ import type { Kind, Resource } from '../core/resource.ts'
 import { type EventLike, lastSeen, noteOf, objectOf } from './events.ts'
 
 /** A column by path, as in a CRD, or by a function where a path does not reach. */
-export type TableColumn = Column | (Pick<Column, 'name' | 'type' | 'priority'> & { value(object: never): unknown })
+export type TableColumn =
+  | Column
+  | (Pick<Column, 'name' | 'type' | 'priority'> & { value(object: never): unknown })
 
 const AGE: TableColumn = { name: 'AGE', type: 'date', jsonPath: '.metadata.creationTimestamp' }
 
@@ -50,7 +52,8 @@ const KUBERNETES: Record<string, TableColumn[]> = {
     {
       name: 'ENDPOINTS',
       type: 'string',
-      value: (slice: EndpointSlice) => (slice.endpoints ?? []).flatMap(({ addresses }) => addresses).join(','),
+      value: (slice: EndpointSlice) =>
+        (slice.endpoints ?? []).flatMap(({ addresses }) => addresses).join(','),
     },
     AGE,
   ],

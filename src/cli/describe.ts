@@ -22,8 +22,7 @@ export function describeObject(
   events: readonly EventLike[],
   { now, style = plain, width = 100 }: DescribeOptions,
 ): string {
-  const { metadata } = object
-  const { apiVersion, kind, metadata: _metadata, status, ...body } = hideSecret(object)
+  const { apiVersion, kind, metadata, status, ...body } = hideSecret(object)
   const { conditions = [], ...state } = (status ?? {}) as { conditions?: Condition[] }
   const lines = [
     field('Name', metadata.name),
@@ -75,10 +74,17 @@ function secretSizes(secret: Resource, style: Style): string[] {
 
 function conditionLines(condition: Condition, now: number, style: Style, width: number): string[] {
   const good = condition.status === 'True'
-  const mark = good ? style('green', '✓') : condition.status === 'False' ? style('red', '✗') : style('yellow', '?')
+  const mark = good
+    ? style('green', '✓')
+    : condition.status === 'False'
+      ? style('red', '✗')
+      : style('yellow', '?')
   const head = `  ${mark} ${style('bold', condition.type.padEnd(18))} ${condition.status.padEnd(8)} ${condition.reason}  ${age(condition.lastTransitionTime, now)}`
   if (condition.message === '') return [head]
-  return [head, ...wrap(printable(condition.message).replace(/\s+/g, ' '), width - 6).map((line) => `      ${line}`)]
+  return [
+    head,
+    ...wrap(printable(condition.message).replace(/\s+/g, ' '), width - 6).map((line) => `      ${line}`),
+  ]
 }
 
 function eventLines(events: EventLike[], now: number, style: Style): string[] {

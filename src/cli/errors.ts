@@ -27,12 +27,12 @@ export class UsageError extends PosternError {
 /** Codes of errors that have an exit code of their own; every other error exits with 1. */
 const EXITS: Record<string, number> = {
   Usage: Exit.usage,
-  FolderNotFound: Exit.usage,
   StatePathTooLong: Exit.usage,
   NotFound: Exit.notFound,
   StateNotFound: Exit.notFound,
-  StateLocked: Exit.busy,
+  StateInUse: Exit.busy,
   ProgramMissing: Exit.missing,
+  TorNetworkProgram: Exit.missing,
 }
 
 export function exitCodeOf(error: unknown): number {

@@ -49,8 +49,8 @@ export function objectOf(event: EventLike): string {
 
 /** The events about an object, oldest first. Those of an earlier object of the same name are left out. */
 export function eventsAbout(object: Resource, events: readonly EventLike[]): EventLike[] {
-  return events
-    .filter((event) => {
+  return inTime(
+    events.filter((event) => {
       const about = event.regarding ?? event.involvedObject
       return (
         about?.kind === object.kind &&
@@ -58,6 +58,12 @@ export function eventsAbout(object: Resource, events: readonly EventLike[]): Eve
         (about.namespace ?? '') === (object.metadata.namespace ?? '') &&
         (about.uid === undefined || about.uid === '' || about.uid === object.metadata.uid)
       )
-    })
-    .sort((a, b) => Date.parse(lastSeen(a) ?? '') - Date.parse(lastSeen(b) ?? ''))
+    }),
+  )
+}
+
+/** Events by when they were last seen, oldest first. */
+export function inTime<T extends Resource>(events: readonly T[]): T[] {
+  const time = (event: EventLike): number => Date.parse(lastSeen(event) ?? '') || 0
+  return events.toSorted((a, b) => time(a) - time(b))
 }

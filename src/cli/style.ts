@@ -3,9 +3,7 @@ import { stripVTControlCharacters, styleText } from 'node:util'
 type Format = Parameters<typeof styleText>[0]
 
 /** Colours where the output is a terminal and NO_COLOR is not set (https://no-color.org). */
-export interface Style {
-  (format: Format, text: string): string
-}
+export type Style = (format: Format, text: string) => string
 
 export function styleFor(
   stream: { isTTY?: boolean },
@@ -19,6 +17,5 @@ export const plain: Style = (_format, text) => text
 
 /** Text of an object or of another program, made harmless for a terminal. */
 export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what is removed
   return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

@@ -77,7 +77,7 @@ export class Reports<Report extends { revision: number }> {
     let retry = RETRY_FIRST
     while (!signal.aborted) {
       try {
-        const after = follower.view.report?.revision ?? -1
+        const after = follower.view.report?.revision
         const report = this.#guard(JSON.parse(await poll(follower.source, after, signal)))
         if (signal.aborted) return
         retry = RETRY_FIRST
@@ -115,21 +115,24 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
 }
 
 /** One poll. The token is sent only once the peer has proven to hold the pinned certificate's key. */
-function poll(source: ReportSource, after: number, signal: AbortSignal): Promise<string> {
+function poll(source: ReportSource, after: number | undefined, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const pinned = new X509Certificate(source.certificate).fingerprint256
     const call = request(
       {
         host: source.host,
         port: source.port,
-        path: `/report?after=${after}`,
+        path: after === undefined ? '/report' : `/report?after=${after}`,
         headers: { authorization: `Bearer ${source.token}` },
         agent: false,
         ca: source.certificate,
         checkServerIdentity: (_host, certificate) =>
           certificate.fingerprint256 === pinned
             ? undefined
-            : new PosternError('ReportUntrusted', "the agent's certificate is not the one in its keys Secret"),
+            : new PosternError(
+                'ReportUntrusted',
+                "the agent's certificate is not the one in its keys Secret",
+              ),
         minVersion: 'TLSv1.3',
         timeout: POLL_TIMEOUT,
         signal,

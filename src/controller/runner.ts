@@ -38,7 +38,8 @@ export function runController<Observed>(
       if (writes > 0) log.debug({ controller: controller.name, key, writes }, 'reconciled')
       return plan.again
     },
-    (key, error) => log.warn({ controller: controller.name, key, error: messageOf(error) }, 'reconcile failed'),
+    (key, error) =>
+      log.warn({ controller: controller.name, key, error: messageOf(error) }, 'reconcile failed'),
     options,
   )
   const stop = controller.watch((key) => queue.add(key))

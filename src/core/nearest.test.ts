@@ -21,10 +21,14 @@ test('a word that is nothing of the kind finds nothing', () => {
 
 test('a candidate is nearest to itself, and the answer is always a candidate', () => {
   fc.assert(
-    fc.property(fc.array(fc.string({ minLength: 1, maxLength: 20 }), { minLength: 1 }), fc.string(), (words, other) => {
-      for (const word of words) assert.equal(nearest(word, words)?.toLowerCase(), word.toLowerCase())
-      const found = nearest(other, words)
-      assert.ok(found === undefined || words.includes(found))
-    }),
+    fc.property(
+      fc.array(fc.string({ minLength: 1, maxLength: 20 }), { minLength: 1 }),
+      fc.string(),
+      (words, other) => {
+        for (const word of words) assert.equal(nearest(word, words)?.toLowerCase(), word.toLowerCase())
+        const found = nearest(other, words)
+        assert.ok(found === undefined || words.includes(found))
+      },
+    ),
   )
 })

@@ -1,10 +1,12 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { codeOf, messageOf, PosternError } from '../core/errors.ts'
+import { Tap } from './tap.ts'
 
 /**
  * Makes the connection that a client's connection is joined to. The client is paused and unread; a dialer may look at
  * its addresses. The socket must have been made with `allowHalfOpen: true`. Rejects when there is no way through, and
- * soon when the signal is aborted, because the listener is closed.
+ * soon when the signal is aborted, because the listener is closed. The socket is for `splice`: it may have a tap, and
+ * then it emits no 'data'.
  */
 export type Dial = (client: Socket, signal: AbortSignal) => Promise<Socket>
 
@@ -20,6 +22,8 @@ export interface ConnectOptions {
   /** Milliseconds until the attempt is given up. */
   timeoutMs: number
   signal?: AbortSignal
+  /** For `splice` only: read by a {@link Tap}, so it emits no 'data'. Default false. */
+  tapped?: boolean
 }
 
 /** Finds out after minutes, not hours, that a peer has vanished or has closed for good after a half-close. */
@@ -33,7 +37,9 @@ export function connectSocket(address: SocketAddress, options: ConnectOptions): 
   const { timeoutMs, signal } = options
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
-    const socket = connect(connectOptions(address))
+    const tap = options.tapped ? new Tap() : undefined
+    const socket = connect({ ...connectOptions(address), ...(tap && { onread: tap.onread }) })
+    tap?.fit(socket)
     const timer = setTimeout(() => fail(timedOut(timeoutMs)), timeoutMs)
     const onAbort = () => fail(signal?.reason)
     const settle = () => {
@@ -50,6 +56,8 @@ export function connectSocket(address: SocketAddress, options: ConnectOptions): 
     socket.on('error', fail)
     socket.once('connect', () => {
       settle()
+      // With a tap nothing may be read before there is somewhere to put it.
+      if (tap) socket.pause()
       resolve(socket)
     })
   })
@@ -105,7 +113,7 @@ export function dialTcp(endpoints: () => readonly Endpoint[], options: { timeout
       const left = Math.min(timeoutMs, deadline - performance.now())
       if (left <= 0) break
       try {
-        return await connectSocket(endpoint, { timeoutMs: left, signal })
+        return await connectSocket(endpoint, { timeoutMs: left, signal, tapped: true })
       } catch (error) {
         if (signal.aborted) throw error
         failures.push({ endpoint, error })
@@ -124,7 +132,7 @@ export function dialUnix(path: string, options: { timeoutMs?: number } = {}): Di
   const { timeoutMs = 10_000 } = options
   return async (_client, signal) => {
     try {
-      return await connectSocket({ path }, { timeoutMs, signal })
+      return await connectSocket({ path }, { timeoutMs, signal, tapped: true })
     } catch (error) {
       if (signal.aborted) throw error
       const hint = 'check that the process that listens there is running'

@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { codeOf, messageOf, PosternError } from '../core/errors.ts'
 import { type Dial, formatAddress, KEEP_ALIVE_MS, type SocketAddress } from './dial.ts'
 import { type Splice, type SpliceOptions, splice } from './splice.ts'
+import { withTap } from './tap.ts'
 import { freeUnixPath } from './unix-path.ts'
 
 /** What a relay may say; a pino logger fits. */
@@ -91,8 +92,8 @@ export async function listen(options: RelayOptions): Promise<RelayListener> {
     if (serverClosed && connections.size === 0) resolveClosed()
   }
 
-  async function serve(client: Socket): Promise<void> {
-    client.on('error', ignore)
+  async function serve(accepted: Socket): Promise<void> {
+    const client = withTap(accepted).on('error', ignore)
     // After close() has begun the kernel's queue may still hand over a connection.
     if (stopped || connections.size >= maxConnections) {
       totals.refused += 1

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { dialTcp } from './dial.ts'
@@ -189,6 +190,50 @@ test('a slow reader holds the sender back, and every byte arrives', async (t) =>
   )
   assert.equal(client.text().length, blocks << 20)
 })
+
+test("many connections with halting readers never get one another's bytes", async (t) => {
+  const sums = new Map<string, string>()
+  const backend = await serve(t, async (socket) => {
+    const { digest, first } = await drink(socket)
+    sums.set(first, digest)
+    const answer = randomBytes(2 << 20)
+    sums.set(`${first} answer`, hash(answer))
+    socket.end(answer)
+  })
+  const relay = await listen({ address: { host: '127.0.0.1', port: 0 }, dial: dialTcp(() => [backend]) })
+  t.after(() => relay.close())
+  const one = async (): Promise<void> => {
+    const sent = randomBytes(3 << 20)
+    const { socket } = dialIn(t, relay.address)
+    socket.removeAllListeners('data').pause()
+    // Pieces of every size: some fit into the kernel's buffers at once, some wait, some are copied behind others.
+    for (let at = 0, size = 1; at < sent.length; at += size, size = ((size * 7) % 300_007) + 1) {
+      if (!socket.write(sent.subarray(at, at + size)))
+        await new Promise((resolve) => socket.once('drain', resolve))
+    }
+    socket.end()
+    const answer = await drink(socket)
+    const first = sent.subarray(0, 16).toString('hex')
+    assert.equal(sums.get(first), hash(sent))
+    assert.equal(sums.get(`${first} answer`), answer.digest)
+  }
+  await Promise.all(Array.from({ length: 12 }, one))
+})
+
+function hash(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** Reads to the end, with a halt after every bit. */
+async function drink(socket: Socket): Promise<{ digest: string; first: string }> {
+  const chunks: Buffer[] = []
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    chunks.push(chunk)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const all = Buffer.concat(chunks)
+  return { digest: hash(all), first: all.subarray(0, 16).toString('hex') }
+}
 
 /** Waits until a value has stopped to change. */
 async function settled(value: () => number): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { tapOf } from './tap.ts'
 import { unwatch, watch } from './wheel.ts'
 
 /** Whether a peer can go on reading after it has sent its end of file. A TCP peer can; tor can't, in neither role. */
@@ -126,6 +127,8 @@ export function splice(client: Socket, upstream: Socket, options: SpliceOptions 
     if (over) return
     over = true
     overAt = performance.now()
+    tapOf(client)?.drop()
+    tapOf(upstream)?.drop()
     end(client)
     end(upstream)
     client.resume()
@@ -186,6 +189,11 @@ export function splice(client: Socket, upstream: Socket, options: SpliceOptions 
   return self
 
   function join(from: Socket, to: Socket): void {
+    const tap = tapOf(from)
+    if (tap) {
+      tap.pour(to)
+      return
+    }
     from.on('data', (chunk: Buffer) => {
       if (!over && !to.write(chunk)) from.pause()
     })

@@ -10,8 +10,18 @@ import {
   type TorTopology,
 } from './contract.ts'
 
+export type TopologyLimit =
+  | 'bytes'
+  | 'onions'
+  | 'portsPerOnion'
+  | 'endpointsPerPort'
+  | 'proxies'
+  | 'targetsPerProxy'
+  | 'options'
+  | 'optionLength'
+
 /** What one document may hold at most. */
-export const TOPOLOGY_LIMITS = {
+export const TOPOLOGY_LIMITS: Readonly<Record<TopologyLimit, number>> = {
   bytes: 4 * 1024 * 1024,
   onions: 2_000,
   portsPerOnion: 256,
@@ -20,7 +30,7 @@ export const TOPOLOGY_LIMITS = {
   targetsPerProxy: 256,
   options: 256,
   optionLength: 262_144,
-} as const
+}
 
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const ADDRESS = /^[a-z2-7]{55}d$/
@@ -136,7 +146,8 @@ function invalid(at: string, what: string): PosternError {
 }
 
 function object(value: unknown, at: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(at, 'is not an object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid(at, 'is not an object')
   return value as Record<string, unknown>
 }
 

@@ -9,7 +9,7 @@ import { visitUntil } from './visit.ts'
 
 test('tor, the agent and up are killed: everything comes back at the same addresses', async () => {
   const network = await sharedTorNetwork()
-  const server = await webServer('still here')
+  using server = await webServer('still here')
   await using up = startUp({
     'tor.yaml': torDaemon(network.options),
     'web.yaml': `${onionService('web')}---\n${onionService('two', {}, 'default', 'web')}---\n${backend('web', server.port)}`,
@@ -38,7 +38,6 @@ test('tor, the agent and up are killed: everything comes back at the same addres
   await recovered(up, -1)
   assert.equal(up.get(ONION_SERVICE, 'web')!.status!.hostname, host)
   await visitUntil(network.socksPort, host, 'still here')
-  server.close()
 })
 
 test('60 onions at once are all published', async () => {

@@ -19,7 +19,7 @@ function proxy(name: string, onion: string, listenPort: number, namespace = 'def
 
 test('a proxy reaches the onion of another namespace; a port has one owner', async () => {
   const network = await sharedTorNetwork()
-  const server = await webServer('across')
+  using server = await webServer('across')
   await using up = startUp({
     'tor.yaml': torDaemon(network.options),
     'client-tor.yaml': torDaemon(network.options, 'client'),
@@ -65,5 +65,4 @@ test('a proxy reaches the onion of another namespace; a port has one owner', asy
     'the loser to have its port',
     () => up.condition(ONION_PROXY, 'late', 'PortsAccepted', 'client')?.status === 'True',
   )
-  server.close()
 })

@@ -64,7 +64,7 @@ export function startUp(manifests: Record<string, string>): Up {
   const look = (): EmbeddedCluster | undefined => {
     if (view !== undefined) return view.cluster
     try {
-      readFileSync(join(state, 'store.db'))
+      readFileSync(join(state, 'objects.db'))
     } catch {
       return undefined
     }
@@ -181,14 +181,14 @@ export function document(object: object): string {
 }
 
 /** A web server that answers each request with its text. */
-export async function webServer(answer: string): Promise<{ port: number; server: Server; close(): void }> {
+export async function webServer(answer: string): Promise<{ port: number; server: Server } & Disposable> {
   const server = createServer((_request, response) => response.end(answer))
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo
   return {
     port,
     server,
-    close() {
+    [Symbol.dispose]() {
       server.closeAllConnections()
       server.close()
     },

@@ -28,7 +28,14 @@ export async function makeAuthority(
   const gencert = [
     await gencertBinary(torBinary),
     ...['--create-identity-key', '--passphrase-fd', '0', '-m', '12', '-a', `127.0.0.1:${plan.dirPort}`],
-    ...['-i', join(keys, 'authority_identity_key'), '-s', join(keys, 'authority_signing_key'), '-c', certificate],
+    ...[
+      '-i',
+      join(keys, 'authority_identity_key'),
+      '-s',
+      join(keys, 'authority_signing_key'),
+      '-c',
+      certificate,
+    ],
   ]
   // tor wants some authority to be named before it prints a fingerprint in a testing configuration.
   const list = [
@@ -46,7 +53,10 @@ export async function makeAuthority(
   const fingerprint = /((?:[0-9A-F]{4} ?){10})\s*$/.exec(listed)?.[1]?.replaceAll(' ', '')
   if (v3ident === undefined || fingerprint === undefined) {
     const missing = v3ident === undefined ? 'tor-gencert' : 'tor --list-fingerprint'
-    throw new PosternError('TorNetworkKeys', `${missing} gave no fingerprint for ${plan.nickname}: is it tor 0.4.9?`)
+    throw new PosternError(
+      'TorNetworkKeys',
+      `${missing} gave no fingerprint for ${plan.nickname}: is it tor 0.4.9?`,
+    )
   }
   const { nickname, orPort, dirPort } = plan
   return `${nickname} orport=${orPort} no-v2 v3ident=${v3ident} 127.0.0.1:${dirPort} ${fingerprint}`

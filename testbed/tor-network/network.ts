@@ -1,10 +1,11 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { codeOf, PosternError } from '../../src/core/errors.ts'
-import { makeAuthority } from './authority.ts'
+import { type AuthorityPlan, makeAuthority } from './authority.ts'
 import { waitForBootstrap } from './bootstrap.ts'
+import { equalBandwidths, offsetOfFirstVote, waitForDescriptors } from './first-vote.ts'
 import { freePorts } from './ports.ts'
-import { spawnTor, type TorProcess } from './process.ts'
+import { endedEarly, spawnTor, type TorProcess } from './process.ts'
 import {
   authorityOptions,
   clientOptions,
@@ -12,6 +13,7 @@ import {
   relayOptions,
   type TorOptions,
   torrc,
+  type Vote,
 } from './torrc.ts'
 
 /** How to reach a network that runs, for a client, a service or a visitor. */
@@ -79,74 +81,101 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
   for (const name of names) await clearFolder(state, name)
 
   onStep('keys', `of ${authorities.length} directory authorities`)
-  const plans = authorities.map((nickname) => ({
-    nickname,
-    folder: join(state, nickname),
-    orPort: nextPort(),
-    dirPort: nextPort(),
-  }))
+  const plans = authorities.map(
+    (nickname): AuthorityPlan => ({
+      nickname,
+      folder: join(state, nickname),
+      orPort: nextPort(),
+      dirPort: nextPort(),
+    }),
+  )
   const lines = await Promise.all(plans.map((plan) => makeAuthority(plan, torBinary, signal)))
 
   const client = clientOptions(lines)
   const socksPort = nextPort()
   const controlPath = controlPathIn(state)
-  const offset = votingOffset(Date.now())
+  const authorityTorrc = (plan: AuthorityPlan, vote?: Vote): TorOptions => ({
+    ...relayOptions(plan.nickname, plan.orPort),
+    ...authorityOptions(plan.dirPort, vote),
+  })
   const members: [string, TorOptions][] = [
-    ...plans.map(({ nickname, orPort, dirPort }): [string, TorOptions] => [
-      nickname,
-      { ...relayOptions(nickname, orPort), ...authorityOptions(dirPort, offset) },
-    ]),
+    ...plans.map((plan): [string, TorOptions] => [plan.nickname, authorityTorrc(plan)]),
     ...relays.map((nickname): [string, TorOptions] => [nickname, relayOptions(nickname, nextPort())]),
     [
       visitor,
       { SocksPort: `127.0.0.1:${socksPort}`, ControlPort: `unix:${controlPath}`, CookieAuthentication: '1' },
     ],
   ]
+  const writeTorrc = async (name: string, own: TorOptions): Promise<string> => {
+    const folder = join(state, name)
+    await writeFile(`${folder}.torrc`, torrc(client, processOptions(folder, process.pid), own), {
+      mode: 0o600,
+    })
+    return `${folder}.torrc`
+  }
 
   onStep('start', `${members.length} tor processes`)
-  const processes: TorProcess[] = []
+  const processes = new Map<string, TorProcess>()
+  let stopping = false
   const stop = async () => {
     stopping = true
-    await Promise.all(processes.map((tor) => tor.stop()))
+    await Promise.all([...processes.values()].map((tor) => tor.stop()))
   }
-  let stopping = false
+  const failed = new AbortController()
+  const abort = () => failed.abort(signal?.reason)
+  signal?.addEventListener('abort', abort)
   try {
     for (const [name, own] of members) {
-      const folder = join(state, name)
-      const path = `${folder}.torrc`
-      await writeFile(path, torrc(client, processOptions(folder, process.pid), own), { mode: 0o600 })
-      processes.push(spawnTor({ name, torrc: path, log: `${folder}.log`, torBinary }))
+      const tor = spawnTor({
+        name,
+        torrc: await writeTorrc(name, own),
+        log: join(state, `${name}.log`),
+        torBinary,
+      })
+      processes.set(name, tor)
+      void tor.exited.then(async (how) => {
+        if (!stopping) failed.abort(await endedEarly(tor, how))
+      })
+    }
+    signal?.throwIfAborted()
+    const fingerprints = await waitForDescriptors(
+      plans.map((plan) => plan.dirPort),
+      authorities.length + relays.length,
+      failed.signal,
+    )
+    onStep('vote', 'every authority knows every relay')
+    const bandwidthFile = join(state, 'bandwidths')
+    await writeFile(bandwidthFile, equalBandwidths(fingerprints))
+    const vote = { offset: await offsetOfFirstVote(failed.signal), bandwidthFile }
+    for (const plan of plans) {
+      await writeTorrc(plan.nickname, authorityTorrc(plan, vote))
+      processes.get(plan.nickname)!.reload()
     }
     await waitForBootstrap({
-      client: processes.at(-1)!,
-      all: processes,
+      log: processes.get(visitor)!.log,
       onProgress: (progress) => onStep('bootstrap', progress),
-      ...(signal === undefined ? {} : { signal }),
+      signal: failed.signal,
     })
   } catch (error) {
     await stop()
-    throw error
+    // A wait that was ended early tells only that; why stands in the signal.
+    throw failed.signal.aborted ? failed.signal.reason : error
+  } finally {
+    signal?.removeEventListener('abort', abort)
   }
-  for (const tor of processes) {
-    void tor.exited.then((how) => (stopping ? undefined : onStep('lost', `${tor.name}: ${how}, see ${tor.log}`)))
+  for (const tor of processes.values()) {
+    void tor.exited.then((how) =>
+      stopping ? undefined : onStep('lost', `${tor.name}: ${how}, see ${tor.log}`),
+    )
   }
   onStep('ready', `SOCKS on 127.0.0.1:${socksPort}`)
   return { options: client, socksPort, client: { controlPath }, stop, [Symbol.asyncDispose]: stop }
 }
 
-/**
- * Authorities vote 4 s before a consensus begins and then not again for a whole interval, so the first vote should come
- * just after the relays' descriptors are in: `firstConsensus` seconds from now, modulo the first interval of 5 s.
- */
-function votingOffset(now: number): number {
-  return Math.ceil(now / 1000 + firstConsensus) % 5
-}
-
-const firstConsensus = Number(process.env.FC ?? 7)
-
 async function clearFolder(state: string, name: string): Promise<void> {
   const folder = join(state, name)
-  for (const path of [folder, `${folder}.log`, `${folder}.torrc`]) await rm(path, { recursive: true, force: true })
+  for (const path of [folder, `${folder}.log`, `${folder}.torrc`])
+    await rm(path, { recursive: true, force: true })
   await mkdir(folder, { mode: 0o700 })
 }
 

@@ -12,6 +12,8 @@ export interface TorProcess {
   readonly pid: number | undefined
   /** Resolves to how it ended (`exit code 1`, `signal SIGKILL`, …), never rejects. */
   readonly exited: Promise<string>
+  /** Makes it read its torrc again. */
+  reload(): void
   /** SIGTERM, and SIGKILL after 3 s. Resolves once it is gone. */
   stop(): Promise<void>
 }
@@ -23,7 +25,12 @@ const tailBytes = 64 * 1024
  * Starts a program that the kernel kills as soon as the calling process ends, whatever way that ends (Linux
  * PR_SET_PDEATHSIG through util-linux setpriv; it follows the calling thread, so call it from the main thread).
  */
-export function spawnTor(options: { name: string; torrc: string; log: string; torBinary: string }): TorProcess {
+export function spawnTor(options: {
+  name: string
+  torrc: string
+  log: string
+  torBinary: string
+}): TorProcess {
   const fd = openSync(options.log, 'a', 0o600)
   const child = spawn(
     setpriv,
@@ -40,6 +47,7 @@ export function spawnTor(options: { name: string; torrc: string; log: string; to
     log: options.log,
     pid: child.pid,
     exited,
+    reload: () => void child.kill('SIGHUP'),
     stop: async () => {
       if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
       child.kill('SIGTERM')
@@ -51,7 +59,11 @@ export function spawnTor(options: { name: string; torrc: string; log: string; to
 }
 
 /** Runs a helper program to its end and gives its standard output. It too dies with the caller. */
-export async function runToEnd(command: readonly string[], input: string, signal?: AbortSignal): Promise<string> {
+export async function runToEnd(
+  command: readonly string[],
+  input: string,
+  signal?: AbortSignal,
+): Promise<string> {
   const name = command[0] ?? ''
   const child = spawn(setpriv, ['--pdeathsig', 'KILL', '--', ...command], {
     stdio: 'pipe',
@@ -70,12 +82,19 @@ export async function runToEnd(command: readonly string[], input: string, signal
     ;[code] = await once(child, 'close')
   } catch (cause) {
     signal?.throwIfAborted()
-    throw new PosternError('TorNetworkProgram', `${setpriv} could not be run: it is part of util-linux, Linux only`, {
-      cause,
-    })
+    throw new PosternError(
+      'TorNetworkProgram',
+      `${setpriv} could not be run: it is part of util-linux, Linux only`,
+      {
+        cause,
+      },
+    )
   }
   if (code === 127) {
-    throw new PosternError('TorNetworkProgram', `${name} was not found: install the package tor, or name its path`)
+    throw new PosternError(
+      'TorNetworkProgram',
+      `${name} was not found: install the package tor, or name its path`,
+    )
   }
   if (code !== 0) {
     throw new PosternError('TorNetworkProgram', `${name} ended with code ${code}:\n${lastLines(said + out)}`)
@@ -87,6 +106,16 @@ export async function runToEnd(command: readonly string[], input: string, signal
 export async function logTail(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch(() => '')
   return lastLines(text)
+}
+
+/** The error for a tor that ended by itself. */
+export async function endedEarly(tor: TorProcess, how: string): Promise<PosternError> {
+  const tail = await logTail(tor.log)
+  const code = /address already in use/i.test(tail) ? 'TorNetworkPortTaken' : 'TorNetworkProcess'
+  return new PosternError(
+    code,
+    `the tor process ${tor.name} ended (${how}); its log ${tor.log} ends:\n${tail}`,
+  )
 }
 
 function lastLines(text: string): string {

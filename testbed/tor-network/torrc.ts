@@ -55,23 +55,32 @@ export function relayOptions(nickname: string, orPort: number): TorOptions {
   }
 }
 
-/** How an authority votes. `offset` (0..4 s) shifts all voting times, so that the first vote comes when relays are in. */
-export function authorityOptions(dirPort: number, offset: number): TorOptions {
+/** What an authority is told once every relay is known; see `offsetOfFirstVote` and `equalBandwidths`. */
+export interface Vote {
+  /** When the first interval of 8 s ends: the clock's seconds modulo 8. */
+  offset: number
+  bandwidthFile: string
+}
+
+/** How an authority votes: without `vote` not for half an hour. Later intervals are 20 s, a time period is 8 minutes. */
+export function authorityOptions(dirPort: number, vote?: Vote): TorOptions {
   return {
     DirPort: `127.0.0.1:${dirPort}`,
     AuthoritativeDirectory: '1',
     V3AuthoritativeDirectory: '1',
-    ...(process.env.FC ? { TestingV3AuthVotingStartOffset: String(offset) } : {}),
-    TestingV3AuthInitialVotingInterval: '5',
+    TestingV3AuthInitialVotingInterval: vote === undefined ? '1800' : '8',
     TestingV3AuthInitialVoteDelay: '2',
     TestingV3AuthInitialDistDelay: '2',
-    V3AuthVotingInterval: process.env.VI ?? '20',
-    V3AuthVoteDelay: process.env.VD ?? '4',
-    V3AuthDistDelay: process.env.VD ?? '4',
+    V3AuthVotingInterval: '20',
+    V3AuthVoteDelay: '4',
+    V3AuthDistDelay: '4',
     V3AuthNIntervalsValid: '2',
     TestingDirAuthVoteExit: '*',
     TestingDirAuthVoteHSDir: '*',
     TestingDirAuthVoteGuard: '*',
     TestingMinExitFlagThreshold: '0',
+    ...(vote === undefined
+      ? {}
+      : { TestingV3AuthVotingStartOffset: String(vote.offset), V3BandwidthsFile: vote.bandwidthFile }),
   }
 }

@@ -130,6 +130,7 @@ export class ManifestFolder {
     clearTimeout(this.#timer)
     this.#due = due
     this.#timer = setTimeout(() => {
+      this.#due = Number.POSITIVE_INFINITY
       void this.#scan()
     }, delay)
     this.#timer.unref()
@@ -226,6 +227,10 @@ export class ManifestFolder {
   }
 
   #unreadable(name: string, reason: string): FolderProblem {
+    if (name === '') {
+      const { folder } = this.#options
+      return folderProblem('', `folder ${folder} cannot be read (${reason}): nothing is changed until it can`)
+    }
     return folderProblem(name, `cannot be read (${reason}): nothing in it is changed until it can`)
   }
 

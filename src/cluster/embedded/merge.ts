@@ -30,8 +30,14 @@ export function mergeApply(live: Json, config: Json, owners: Owners, manager: st
   let merged = mergeValue(live, config, []) as Json
   const conflicts: Merge['conflicts'] = []
   const next: Owners = {}
+  // The usual case by far: nothing differs, so nobody's field is touched.
+  const untouched = sameJson(live, merged)
   for (const [other, paths] of Object.entries(owners)) {
     if (other === manager) continue
+    if (untouched) {
+      next[other] = paths
+      continue
+    }
     const kept = paths.filter((text) => {
       const path = JSON.parse(text) as Path
       const before = valueAt(live, path)

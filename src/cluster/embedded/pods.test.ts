@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Resource } from '../../core/resource.ts'
 import { DEPLOYMENT, ENDPOINT_SLICE, POD, type Pod } from '../kinds.ts'
 import { findMarked, STATE_MARKER } from './pod-leftovers.ts'
-import { deployment, MemoryCluster, PROGRAM } from './pods.fixture.ts'
+import { deployment, MemoryCluster, PROGRAM } from './pods-fixture.ts'
 import { PodRunner } from './pods.ts'
 
 interface Told {
@@ -381,7 +381,7 @@ describe('PodRunner', () => {
     await runner.close()
     const parent = spawn(
       process.execPath,
-      [fileURLToPath(new URL('pods.fixture-parent.ts', import.meta.url)), state, script],
+      [fileURLToPath(new URL('pods-fixture-parent.ts', import.meta.url)), state, script],
       { stdio: 'inherit' },
     )
     const first = await told('orphan')

@@ -70,16 +70,15 @@ export class Store {
 
   /** By namespace and name. */
   list(kind: Gvk, namespace?: string): Resource[] {
-    const rows = this.#db.read(() =>
-      namespace === undefined
-        ? this.#db
-            .sql('SELECT json FROM objects WHERE kind = ? AND api = ? ORDER BY namespace, name')
-            .all(kind.kind, kind.apiVersion)
-        : this.#db
-            .sql('SELECT json FROM objects WHERE kind = ? AND api = ? AND namespace = ? ORDER BY name')
-            .all(kind.kind, kind.apiVersion, namespace),
-    ) as unknown as Row[]
-    return rows.map(parse)
+    const parameters = [kind.kind, kind.apiVersion, ...(namespace === undefined ? [] : [namespace])]
+    const filter = namespace === undefined ? '' : 'AND namespace = ?'
+    const sql = `SELECT json FROM objects WHERE kind = ? AND api = ? ${filter} ORDER BY namespace, name`
+    const objects: Resource[] = []
+    return this.#db.read(() => {
+      // Row by row: all texts at once would double the memory, which V8 does not give back.
+      for (const row of this.#db.sql(sql).iterate(...parameters)) objects.push(parse(row as unknown as Row))
+      return objects
+    })
   }
 
   /** Who owns fields of an object by apply. */

@@ -54,6 +54,8 @@ export function* readYaml(text: string): Generator<YamlDocument> {
   const parser = new Parser(lines.addNewLine)
   const composer = new Composer({
     prettyErrors: false,
+    // Its warnings would quote the text.
+    logLevel: 'silent',
     uniqueKeys: true,
     merge: true,
     customTags: (tags) => [OCTAL, ...tags],
@@ -87,7 +89,9 @@ function toPlain(document: Document.Parsed, at: (offset: number) => Position): u
       const message = `has more than ${MAX_ALIASES} aliases, or one of an unknown anchor: write the values out`
       throw new YamlProblem(message, at(document.contents.range[0]))
     }
-    throw error
+    if (error instanceof RangeError) throw error
+    const message = 'has a merge (<<) or an alias that cannot be resolved: write the values out'
+    throw new YamlProblem(message, at(document.contents.range[0]))
   }
 }
 
@@ -123,6 +127,7 @@ function explain(code: string): string {
 const MEANINGS: Record<string, string> = {
   BAD_ALIAS: 'has an alias (*name) that does not work here: write the value out',
   BAD_INDENT: 'is indented wrongly: line it up with the fields it belongs to',
+  BAD_SCALAR_START: 'has a value that starts with a reserved character: put it in quotes',
   BLOCK_AS_IMPLICIT_KEY: 'has a field inside a value: put the value in quotes, or on a line of its own',
   BLOCK_IN_FLOW: 'mixes the indented style into {…} or […]: use one of the two',
   DUPLICATE_KEY: 'has this field twice in one object: remove one',

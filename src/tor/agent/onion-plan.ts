@@ -29,10 +29,12 @@ export interface LiveOnion {
 
 /** What is remembered of an address beyond one ADD_ONION. */
 export interface OnionHistory {
-  /** Additions in a row that tor refused or that were never published. */
+  /** In a row. */
   failures: number
-  /** Not before this time is it added again after a failure. */
+  /** Not before this time is it tried again. */
   retryAt: number
+  /** true: it could not be added; false: it was added, and its descriptor got lost. */
+  refused: boolean
 }
 
 export interface PlanInput {
@@ -56,19 +58,34 @@ export interface OnionPlanResult {
   again: number | undefined
 }
 
-export const ONION_LIMITS = {
-  window: 10,
+/** Milliseconds, but for the window. */
+export interface OnionLimits {
+  /** Unpublished onions at a time. */
+  window: number
   /** A slot of the window is free again after this long, published or not. */
-  slotMs: 60_000,
+  slotMs: number
   /** Lost: uploads were asked and none acknowledged for so long. */
-  unacknowledgedMs: 90_000,
+  unacknowledgedMs: number
   /** Lost: no upload was even asked for so long. */
-  silentMs: 120_000,
+  silentMs: number
   /** Lost: descriptors live three hours (HS_DESC_DEFAULT_LIFETIME). */
+  descriptorMs: number
+  /** First pause after a refusal, and after a loss; they double. */
+  refusedMinMs: number
+  lostMinMs: number
+  backoffMaxMs: number
+}
+
+export const ONION_LIMITS: Readonly<OnionLimits> = {
+  window: 10,
+  slotMs: 60_000,
+  unacknowledgedMs: 90_000,
+  silentMs: 120_000,
   descriptorMs: 3 * 3_600_000,
-  backoffMinMs: 60_000,
+  refusedMinMs: 5_000,
+  lostMinMs: 60_000,
   backoffMaxMs: 3_600_000,
-} as const
+}
 
 export function planOnions(input: PlanInput): OnionPlanResult {
   const { wanted, live, history, now } = input
@@ -96,12 +113,16 @@ export function planOnions(input: PlanInput): OnionPlanResult {
     if (!onion.usable) continue
     const { address } = onion
     const current = live.get(address)
-    const retryAt = history.get(address)?.retryAt ?? 0
-    if (current === undefined) {
-      if (retryAt > now) lookAt(retryAt)
-      else urgent.push({ onion, step: { do: 'add', address } })
-    } else if (!samePorts(current.virtualPorts, onion.virtualPorts)) {
-      urgent.push({ onion, step: { do: 'replace', address, why: 'ports' } })
+    const past = history.get(address)
+    const retryAt = past?.retryAt ?? 0
+    const changed = current !== undefined && !samePorts(current.virtualPorts, onion.virtualPorts)
+    if (current === undefined || changed) {
+      if (past?.refused && retryAt > now) lookAt(retryAt)
+      else
+        urgent.push({
+          onion,
+          step: changed ? { do: 'replace', address, why: 'ports' } : { do: 'add', address },
+        })
     } else {
       const at = lostAt(current, input.bootstrappedAt)
       if (at === undefined) continue
@@ -122,11 +143,16 @@ export function planOnions(input: PlanInput): OnionPlanResult {
   return { steps, again }
 }
 
-/** What is remembered after one more failure: the pause doubles, from one minute up to an hour. */
-export function afterFailure(history: OnionHistory | undefined, now: number): OnionHistory {
+/** What is remembered after one more failure: the pause doubles each time, up to an hour. */
+export function afterFailure(
+  history: OnionHistory | undefined,
+  now: number,
+  kind: 'refused' | 'lost',
+): OnionHistory {
   const failures = (history?.failures ?? 0) + 1
-  const pause = ONION_LIMITS.backoffMinMs * 2 ** Math.min(failures - 1, 16)
-  return { failures, retryAt: now + Math.min(pause, ONION_LIMITS.backoffMaxMs) }
+  const first = kind === 'refused' ? ONION_LIMITS.refusedMinMs : ONION_LIMITS.lostMinMs
+  const pause = Math.min(ONION_LIMITS.backoffMaxMs, first * 2 ** Math.min(failures - 1, 16))
+  return { failures, retryAt: now + pause, refused: kind === 'refused' }
 }
 
 /** When an onion counts as lost if nothing is heard of it until then; undefined while tor cannot upload. */
@@ -142,7 +168,9 @@ export function lostAt(onion: LiveOnion, bootstrappedAt: number | undefined): nu
 
 /** Undefined: it holds its slot until tor can upload, for onions added meanwhile would all start at once then. */
 function slotEnd(onion: LiveOnion, bootstrappedAt: number | undefined): number | undefined {
-  return bootstrappedAt === undefined ? undefined : Math.max(onion.addedAt, bootstrappedAt) + ONION_LIMITS.slotMs
+  return bootstrappedAt === undefined
+    ? undefined
+    : Math.max(onion.addedAt, bootstrappedAt) + ONION_LIMITS.slotMs
 }
 
 function holdsSlot(onion: LiveOnion | undefined, input: PlanInput): boolean {

@@ -11,8 +11,8 @@ import type { TorEvent } from '../control/events.ts'
 import { type Bootstrap, bootstrapOfEvent, bootstrapOfPhase } from './bootstrap.ts'
 import { LiveSettings } from './live-settings.ts'
 import { readLogLine } from './log-line.ts'
-import { managedSettings, type TorPaths, torrc, userSettings } from './torrc.ts'
 import { torVersion } from './tor-version.ts'
+import { managedSettings, type TorPaths, torrc, userSettings } from './torrc.ts'
 
 export interface TorProcessOptions {
   tor: string
@@ -52,6 +52,7 @@ export class TorProcess {
   #life = new AbortController()
   #settling: Promise<void> = Promise.resolve()
   #lastWarning: string | undefined
+  #stopping = false
 
   constructor(options: TorProcessOptions) {
     this.#options = options
@@ -92,11 +93,15 @@ export class TorProcess {
 
   /** Ends a tor that does not answer any more; it is started again. */
   kill(): void {
-    this.#options.log.error({ pid: this.#supervisor.pid }, 'tor does not answer: it is ended and started again')
+    this.#options.log.error(
+      { pid: this.#supervisor.pid },
+      'tor does not answer: it is ended and started again',
+    )
     this.#supervisor.signal('SIGKILL')
   }
 
   async stop(): Promise<void> {
+    this.#stopping = true
     await this.#supervisor.stop()
     await Promise.all([this.#worker?.close(), this.#owner?.close()])
   }
@@ -150,7 +155,7 @@ export class TorProcess {
       reason: 'TorExited',
       message: `tor ended ${how}${this.#lastWarning === undefined ? '' : `; it said: ${this.#lastWarning}`}`,
     })
-    this.#options.log.warn({ code, signal }, 'tor ended')
+    this.#options.log[this.#stopping ? 'info' : 'warn']({ code, signal }, 'tor ended')
     this.#options.onDetached(true)
   }
 
@@ -169,7 +174,8 @@ export class TorProcess {
           fresh = false
           const ended = await worker.closed
           if (!life.aborted) {
-            this.#options.log.warn({ error: messageOf(ended) }, 'the control connection was lost')
+            if (!this.#stopping)
+              this.#options.log.warn({ error: messageOf(ended) }, 'the control connection was lost')
             this.#options.onDetached(false)
           }
           heard = performance.now()

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { refusedOption } from '../api/tor-options.ts'
+import { refusedOption } from '../options.ts'
 import type { TorTopology } from '../contract.ts'
 
 /** Where one tor has its things. Paths under `run` are short: a unix socket's path has 107 bytes. */

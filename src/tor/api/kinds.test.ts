@@ -44,7 +44,11 @@ test("the article's manifests are valid", () => {
 })
 
 const rows: [string, string[], string[]][] = [
-  ['empty ports', seen(ONION_SERVICE.validate(service({ ports: [] }))), ['spec.ports: must have at least one port']],
+  [
+    'empty ports',
+    seen(ONION_SERVICE.validate(service({ ports: [] }))),
+    ['spec.ports: must have at least one port'],
+  ],
   ['no ports', seen(ONION_SERVICE.validate(service({}))), ['spec.ports: is required']],
   [
     'port 0',
@@ -53,9 +57,7 @@ const rows: [string, string[], string[]][] = [
   ],
   [
     'port 70000',
-    seen(
-      ONION_SERVICE.validate(service({ ports: [{ ...port, backend: { service: 'web', port: 70000 } }] })),
-    ),
+    seen(ONION_SERVICE.validate(service({ ports: [{ ...port, backend: { service: 'web', port: 70000 } }] }))),
     ['spec.ports.0.backend.port: must be from 1 to 65535'],
   ],
   [

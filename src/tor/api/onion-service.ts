@@ -15,7 +15,9 @@ const backend = z
     port: z
       .union([portNumber('Port number of the Service.'), portName], {
         error: (issue) =>
-          typeof issue.input === 'number' ? 'must be from 1 to 65535' : "must be a port number or a port's name",
+          typeof issue.input === 'number'
+            ? 'must be from 1 to 65535'
+            : "must be a port number or a port's name",
       })
       .describe('Port of the Service: its number or its name.'),
     namespace: z

@@ -3,7 +3,7 @@ import { type ApiKind, serviceName, validator } from '../../cluster/api-kind.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
 import { TOR_API_VERSION } from './group.ts'
-import { refusedOption } from './tor-options.ts'
+import { refusedOption } from '../options.ts'
 
 const quantity = z
   .string()
@@ -42,7 +42,9 @@ export const torDaemonSpec: z.ZodType = z.strictObject({
     .optional()
     .describe('Further torrc options by name; a value with several lines gives the option once a line.'),
   bridges: z
-    .never({ error: 'not yet supported by this version: remove it, or the daemon would connect without bridges' })
+    .never({
+      error: 'not yet supported by this version: remove it, or the daemon would connect without bridges',
+    })
     .optional(),
 })
 

@@ -78,7 +78,8 @@ function readyEndpoints(slices: readonly EndpointSlice[], port: ServicePort): En
     if (target === undefined) continue
     for (const endpoint of slice.endpoints ?? []) {
       if (endpoint.conditions?.ready === false) continue
-      for (const host of endpoint.addresses ?? []) if (isIP(host) !== 0) endpoints.push({ host, port: target })
+      for (const host of endpoint.addresses ?? [])
+        if (isIP(host) !== 0) endpoints.push({ host, port: target })
     }
   }
   return endpoints.sort((a, b) => (a.host === b.host ? a.port - b.port : a.host < b.host ? -1 : 1))

@@ -12,7 +12,11 @@ export function daemonConditions(observed: Observed): ConditionInput[] {
   const silent = agentSilent(observed)
   if (silent !== undefined) {
     return withReady(
-      ['TorBootstrapped', 'VersionSupported'].map((type) => ({ type, status: 'Unknown' as const, ...silent })),
+      ['TorBootstrapped', 'VersionSupported'].map((type) => ({
+        type,
+        status: 'Unknown' as const,
+        ...silent,
+      })),
       '',
     )
   }

@@ -1,5 +1,5 @@
-import { makeReportIdentity } from '../../controller/report-identity.ts'
 import type { ReportView } from '../../cluster/reports.ts'
+import { makeReportIdentity } from '../../controller/report-identity.ts'
 import { keyFor, keyOf, splitKey } from '../../core/resource.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import type { TorReport } from '../contract.ts'

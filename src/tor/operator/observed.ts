@@ -1,6 +1,6 @@
-import type { ReportIdentity } from '../../controller/report-identity.ts'
 import type { ConfigMap, Pod, Secret, Service } from '../../cluster/kinds.ts'
 import type { ReportView } from '../../cluster/reports.ts'
+import type { ReportIdentity } from '../../controller/report-identity.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'

@@ -79,7 +79,9 @@ export function keySecret(onion: OnionService, key: OnionKey): Resource {
  */
 export function retentionChange(onion: OnionService, secret: Secret): Resource | undefined {
   if (onion.spec.privateKeySecret !== undefined) return undefined
-  if (secret.metadata.labels?.['app.kubernetes.io/managed-by'] !== MANAGED_BY['app.kubernetes.io/managed-by']) {
+  if (
+    secret.metadata.labels?.['app.kubernetes.io/managed-by'] !== MANAGED_BY['app.kubernetes.io/managed-by']
+  ) {
     return undefined
   }
   const owned = secret.metadata.ownerReferences?.some((one) => one.uid === onion.metadata.uid) === true

@@ -12,7 +12,7 @@ export function onionConditions(onion: ObservedOnion, observed: Observed, now: n
   const key = keyValid(onion)
   const state = onionState(onion, observed.view?.report)
   return withReady(
-    [key, backendReady(onion, state), published(onion, observed, state, key, now)],
+    [key, backendReady(onion, state), published(observed, state, key, now)],
     'the onion can be found and its backend is ready',
   )
 }
@@ -58,7 +58,6 @@ function backendReady(onion: ObservedOnion, state: OnionState | undefined): Cond
 }
 
 function published(
-  onion: ObservedOnion,
   observed: Observed,
   state: OnionState | undefined,
   key: ConditionInput,
@@ -66,7 +65,12 @@ function published(
 ): ConditionInput {
   const type = 'Published'
   if (key.status === 'False') {
-    return { type, status: 'False', reason: Reason.NotPublished, message: 'it is not published: see KeyValid' }
+    return {
+      type,
+      status: 'False',
+      reason: Reason.NotPublished,
+      message: 'it is not published: see KeyValid',
+    }
   }
   const silent = agentSilent(observed)
   if (silent !== undefined) return { type, status: 'Unknown', ...silent }
@@ -114,7 +118,8 @@ export function agentSilent(observed: Observed): { reason: string; message: stri
   const { view, pod, object } = observed
   if (view?.report !== undefined) return undefined
   if (object === undefined) return { reason: Reason.Pending, message: 'the daemon is being made' }
-  const waiting = pod?.status?.containerStatuses?.find((one) => one.state?.waiting !== undefined)?.state?.waiting
+  const waiting = pod?.status?.containerStatuses?.find((one) => one.state?.waiting !== undefined)?.state
+    ?.waiting
   if (waiting !== undefined) {
     return {
       reason: Reason.PodNotReady,

@@ -1,6 +1,6 @@
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { Pod } from '../../cluster/kinds.ts'
-import { Reports, type ReportSource } from '../../cluster/reports.ts'
+import { type ReportSource, Reports } from '../../cluster/reports.ts'
 import { type Controller, runController } from '../../controller/runner.ts'
 import type { Logger } from '../../core/logger.ts'
 import { keyFor, keyOf, splitKey } from '../../core/resource.ts'

@@ -347,7 +347,12 @@ describe('backends', () => {
     ['no Service', undefined, [], 'ServiceNotFound'],
     ['ExternalName', service({ type: 'ExternalName', externalName: 'x.org' }), [], 'ExternalNameRefused'],
     ['other port', service({ ports: [{ port: 81 }] }), [], 'PortNotFound'],
-    ['no endpoint', service({ ports, clusterIP: '10.0.0.9' }), [slice(['10.1.1.1'], false)], 'NoReadyEndpoints'],
+    [
+      'no endpoint',
+      service({ ports, clusterIP: '10.0.0.9' }),
+      [slice(['10.1.1.1'], false)],
+      'NoReadyEndpoints',
+    ],
     ['cluster address', service({ ports, clusterIP: '10.0.0.9' }), [slice(['10.1.1.1'])], '10.0.0.9:80'],
     ['headless', service({ ports, clusterIP: 'None' }), [slice(['10.1.1.1'])], '10.1.1.1:8080'],
     ['loopback', service({ ports }), [slice(['127.0.0.1'])], 'AddressRefused'],

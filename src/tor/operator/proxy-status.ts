@@ -29,8 +29,7 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
     }
     const foreign =
       service !== undefined &&
-      service.metadata.labels?.['app.kubernetes.io/managed-by'] !==
-        MANAGED_BY['app.kubernetes.io/managed-by']
+      service.metadata.labels?.['app.kubernetes.io/managed-by'] !== MANAGED_BY['app.kubernetes.io/managed-by']
     if (foreign || object.metadata.name === metricsName(daemon)) {
       decision.nameTaken = `a Service ${object.metadata.name} is there already and is not this proxy's; rename the OnionProxy or the Service`
       return decision
@@ -154,5 +153,10 @@ function targetsReachable(decision: ProxyDecision, observed: Observed): Conditio
       message: `${unknown} of ${decision.plan.targets.length} targets are not probed yet`,
     }
   }
-  return { type, status: 'True', reason: Reason.AllReachable, message: 'a fresh circuit reached every target' }
+  return {
+    type,
+    status: 'True',
+    reason: Reason.AllReachable,
+    message: 'a fresh circuit reached every target',
+  }
 }

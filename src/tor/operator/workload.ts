@@ -3,7 +3,7 @@ import type { ReportIdentity } from '../../controller/report-identity.ts'
 import { ownerReference, type Resource } from '../../core/resource.ts'
 import { TOR_API_VERSION } from '../api/group.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
-import { START_ONLY_OPTIONS } from '../api/tor-options.ts'
+import { START_ONLY_OPTIONS } from '../options.ts'
 import {
   METRICS_PORT,
   REPORT_CERTIFICATE_FILE,

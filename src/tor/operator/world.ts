@@ -7,8 +7,8 @@ import {
   POD,
   type Pod,
   SECRET,
-  type Secret,
   SERVICE,
+  type Secret,
   type Service,
 } from '../../cluster/kinds.ts'
 import { keyFor, keyOf } from '../../core/resource.ts'

@@ -1,4 +1,4 @@
-import { deployment, MemoryCluster } from './pods.fixture.ts'
+import { deployment, MemoryCluster } from './pods-fixture.ts'
 import { PodRunner } from './pods.ts'
 
 /** Runs one pod until it is killed: the parent in the test of kill -9. Arguments: state, script of the program. */

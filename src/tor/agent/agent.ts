@@ -1,0 +1,272 @@
+import { createHash } from 'node:crypto'
+import { ProbeServer } from '../../agent/probe-server.ts'
+import { ReportServer } from '../../agent/report-server.ts'
+import { Revisions } from '../../agent/revisions.ts'
+import { type FolderContent, FolderWatcher } from '../../agent/watcher.ts'
+import { messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../core/logger.ts'
+import { socks5Connect } from '../../relay/socks5.ts'
+import {
+  METRICS_PORT,
+  REPORT_CERTIFICATE_FILE,
+  REPORT_KEY_FILE,
+  REPORT_PORT,
+  REPORT_TOKEN_FILE,
+  REPORT_VERSION,
+  type TargetState,
+  TOPOLOGY_FILE,
+  type TorReport,
+  type TorTopology,
+} from '../contract.ts'
+import { parseTopology } from '../topology-guard.ts'
+import { Backends } from './backends.ts'
+import { agentMetrics } from './metrics.ts'
+import { OnionKeys } from './onion-keys.ts'
+import { Onions } from './onions.ts'
+import { privateFolder } from './private-folder.ts'
+import { Probes } from './probes.ts'
+import { Proxies } from './proxies.ts'
+import { TorProcess } from './tor-process.ts'
+import { type TorPaths, torPaths } from './torrc.ts'
+
+export interface TorAgentOptions {
+  /** Folder with `topology.json`. */
+  topology: string
+  /** Folder with the onions' keys and the report's credentials. */
+  keys: string
+  /** Kept over restarts: tor's own folder stands in it. */
+  data: string
+  /** Sockets stand here; its path is short and has no blanks. */
+  run: string
+  /** The pod's address. */
+  address: string
+  /** Default /usr/bin/tor. */
+  tor?: string
+  log: Logger
+  /** false keeps tor off the network; for tests. */
+  network?: boolean
+  /** Default 9081; 0 takes any free one. */
+  reportPort?: number
+  /** Default 9080; 0 takes any free one. */
+  metricsPort?: number
+}
+
+const PROBE_TIMEOUT_MS = 60_000
+/** Counters that change all the time reach the report at least this often. */
+const REFRESH_MS = 15_000
+
+/** Everything that one pod does: from two mounted folders to a tor that serves them, and a report of it. */
+export class TorAgent {
+  readonly #options: TorAgentOptions
+  readonly #report: Revisions<Omit<TorReport, 'revision'>>
+  readonly #keys = new OnionKeys()
+  readonly #backends: Backends
+  readonly #onions: Onions
+  readonly #proxies: Proxies
+  readonly #probes: Probes
+  readonly #tor: TorProcess
+  readonly #reportServer: ReportServer
+  readonly #probeServer: ProbeServer
+  readonly #watchers: FolderWatcher[]
+  readonly #refresh: NodeJS.Timeout
+  readonly #problems = new Map<'topology' | 'keys', string>()
+  #topology: TorTopology | undefined
+  #applied = ''
+
+  private constructor(options: TorAgentOptions, paths: TorPaths) {
+    this.#options = options
+    const { log, address: host } = options
+    const onChange = (): void => this.#report?.touch()
+    this.#backends = new Backends({ folder: paths.onions, log, onChange })
+    this.#onions = new Onions({
+      keys: this.#keys,
+      backends: this.#backends,
+      log,
+      onChange,
+      onHung: () => this.#tor.kill(),
+    })
+    this.#proxies = new Proxies({ host, socks: paths.socks, log, onChange })
+    this.#probes = new Probes({
+      onChange,
+      attempt: async (target, { username, extended, signal }) => {
+        const socket = await socks5Connect({
+          proxy: { path: extended ? paths.socksExtended : paths.socks },
+          host: target.onion,
+          port: target.port,
+          username,
+          timeoutMs: PROBE_TIMEOUT_MS,
+          signal,
+        })
+        socket.on('error', () => {}).destroy()
+      },
+    })
+    this.#tor = new TorProcess({
+      tor: options.tor ?? '/usr/bin/tor',
+      paths,
+      network: options.network ?? true,
+      log,
+      onChange: () => {
+        const { bootstrapped } = this.#tor?.state ?? { bootstrapped: false }
+        if (bootstrapped) this.#onions.bootstrapped()
+        this.#probes.enable(bootstrapped)
+        onChange()
+      },
+      onAttached: (control, fresh) => this.#onions.attach(control, fresh),
+      onDetached: (died) => this.#onions.detach(died),
+      onEvent: (event) => {
+        if (event.type === 'HS_DESC') this.#onions.event(event)
+      },
+    })
+    this.#report = new Revisions(() => this.#build())
+    this.#reportServer = new ReportServer({
+      host,
+      port: options.reportPort ?? REPORT_PORT,
+      report: this.#report,
+      log,
+    })
+    this.#probeServer = new ProbeServer({
+      host,
+      port: options.metricsPort ?? METRICS_PORT,
+      live: () => undefined,
+      ready: () => this.#unready(),
+      registry: agentMetrics(() => this.#report.value),
+    })
+    this.#watchers = [
+      new FolderWatcher({
+        folder: options.keys,
+        onContent: (content) => this.#useKeys(content),
+        onError: (error) => this.#problem('keys', `the keys cannot be read: ${messageOf(error)}`),
+      }),
+      new FolderWatcher({
+        folder: options.topology,
+        onContent: (content) => this.#useTopology(content),
+        onError: (error) => this.#problem('topology', `the topology cannot be read: ${messageOf(error)}`),
+      }),
+    ]
+    this.#refresh = setInterval(onChange, REFRESH_MS)
+    this.#refresh.unref()
+  }
+
+  /**
+   * Starts an agent; resolves once it has looked at both folders.
+   *
+   * @throws errors of the file system, and of a port that is taken
+   */
+  static async start(options: TorAgentOptions): Promise<TorAgent> {
+    const run = await privateFolder(options.run)
+    const data = await privateFolder(options.data, { keep: true })
+    const agent = new TorAgent(options, torPaths(data, run))
+    await agent.#probeServer.listen()
+    for (const watcher of agent.#watchers) await watcher.start()
+    return agent
+  }
+
+  /** The newest snapshot of the report. */
+  get report(): Omit<TorReport, 'revision'> {
+    return this.#report.value
+  }
+
+  /** Ports that are listened on; the report's only once there are credentials. */
+  get ports(): { report: number | undefined; metrics: number | undefined } {
+    return { report: this.#reportServer.port, metrics: this.#probeServer.port }
+  }
+
+  /** Accepts nothing more, gives running connections the grace to end, and ends tor. */
+  async close(graceMs = 0): Promise<void> {
+    for (const watcher of this.#watchers) watcher.close()
+    clearInterval(this.#refresh)
+    this.#probes.close()
+    this.#onions.stop()
+    await Promise.all([this.#proxies.close(graceMs), this.#backends.close(graceMs)])
+    await this.#tor.stop()
+    // Only now: a step may have waited for a tor that did not answer.
+    await this.#onions.idle()
+    await this.#backends.close(0)
+    await Promise.all([this.#reportServer.close(), this.#probeServer.close()])
+    this.#report.close()
+  }
+
+  async #useKeys({ files }: FolderContent): Promise<void> {
+    this.#keys.use(files)
+    this.#onions.keysChanged()
+    const certificate = files.get(REPORT_CERTIFICATE_FILE)
+    const key = files.get(REPORT_KEY_FILE)
+    const token = files.get(REPORT_TOKEN_FILE)
+    try {
+      if (certificate === undefined || key === undefined || token === undefined) {
+        const names = [REPORT_CERTIFICATE_FILE, REPORT_KEY_FILE, REPORT_TOKEN_FILE].join(', ')
+        this.#problem('keys', `the report cannot be served anew: the keys must hold ${names}`)
+        return
+      }
+      await this.#reportServer.use({ certificate, key, token })
+      this.#problem('keys', undefined)
+    } catch (error) {
+      this.#problem('keys', messageOf(error))
+    }
+  }
+
+  async #useTopology({ files }: FolderContent): Promise<void> {
+    const document = files.get(TOPOLOGY_FILE)
+    if (document === undefined) {
+      this.#problem('topology', `the topology's folder holds no ${TOPOLOGY_FILE}; what was in force stays so`)
+      return
+    }
+    let topology: TorTopology
+    try {
+      topology = parseTopology(document.toString('utf8'))
+    } catch (error) {
+      this.#problem('topology', messageOf(error))
+      return
+    }
+    this.#topology = topology
+    this.#tor.configure(topology.daemon)
+    this.#onions.want(topology.onions)
+    this.#probes.want(topology.proxies)
+    await this.#proxies.want(topology.proxies)
+    this.#applied = createHash('sha256').update(document).digest('hex')
+    this.#options.log.info({ applied: this.#applied, onions: topology.onions.length }, 'topology in force')
+    this.#problem('topology', undefined)
+  }
+
+  #problem(of: 'topology' | 'keys', text: string | undefined): void {
+    if (text === undefined) this.#problems.delete(of)
+    else {
+      this.#problems.set(of, text)
+      this.#options.log.warn({ of, problem: text }, 'what was mounted cannot be used')
+    }
+    this.#report.touch()
+  }
+
+  #unready(): string | undefined {
+    const { tor, applied } = this.#report.value
+    if (applied === '') return 'there is no usable topology yet'
+    if (!tor.running) return tor.message ?? 'tor does not run yet'
+    if (this.#options.network === false) return undefined
+    return tor.bootstrapped ? undefined : `tor bootstraps: ${tor.progress} %, ${tor.summary ?? 'starting'}`
+  }
+
+  #build(): Omit<TorReport, 'revision'> {
+    const rejected = [...this.#problems.values(), ...this.#tor.rejected].join('; ').slice(0, 4000)
+    return {
+      version: REPORT_VERSION,
+      applied: this.#applied,
+      ...(rejected === '' ? {} : { rejected }),
+      tor: this.#tor.state,
+      onions: this.#onions.states(),
+      targets: (this.#topology?.proxies ?? []).flatMap((proxy) =>
+        proxy.targets.map((target) => this.#target(proxy.name, target.name)),
+      ),
+    }
+  }
+
+  #target(proxy: string, target: string): TargetState {
+    const { listening, error } = this.#proxies.state(proxy, target)
+    return {
+      proxy,
+      target,
+      ...this.#probes.result(proxy, target),
+      listening,
+      ...(error === undefined ? {} : { reason: 'ListenFailed', message: error }),
+    }
+  }
+}

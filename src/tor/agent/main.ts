@@ -1,0 +1,65 @@
+import { parseArgs } from 'node:util'
+import { pino } from 'pino'
+import { codeOf, messageOf, PosternError } from '../../core/errors.ts'
+import { TorAgent, type TorAgentOptions } from './agent.ts'
+
+const USAGE =
+  'usage: tor-agent --topology FOLDER --keys FOLDER --data FOLDER --run FOLDER --address IP [--tor PROGRAM]'
+/** Within the thirty seconds that a pod has. */
+const GRACE_MS = 5_000
+
+/** @throws PosternError UsageError */
+export function readArguments(args: readonly string[]): Omit<TorAgentOptions, 'log'> {
+  const text = { type: 'string' } as const
+  let values: Partial<Record<'topology' | 'keys' | 'data' | 'run' | 'address' | 'tor', string>>
+  try {
+    const options = { topology: text, keys: text, data: text, run: text, address: text, tor: text }
+    values = parseArgs({ args: [...args], options, strict: true }).values
+  } catch (error) {
+    throw new PosternError('UsageError', `${messageOf(error)}\n${USAGE}`)
+  }
+  const { topology, keys, data, run, address, tor } = values
+  if (
+    topology === undefined ||
+    keys === undefined ||
+    data === undefined ||
+    run === undefined ||
+    address === undefined
+  ) {
+    throw new PosternError('UsageError', USAGE)
+  }
+  return { topology, keys, data, run, address, ...(tor === undefined ? {} : { tor }) }
+}
+
+/** Runs an agent until SIGTERM or SIGINT; a second one ends it at once. */
+export async function main(args: readonly string[]): Promise<void> {
+  const log = pino({ level: process.env.LOG_LEVEL ?? 'info', base: null })
+  let agent: TorAgent
+  try {
+    agent = await TorAgent.start({ ...readArguments(args), log })
+  } catch (error) {
+    log.fatal({ code: codeOf(error) }, messageOf(error))
+    process.exitCode = codeOf(error) === 'UsageError' ? 2 : 1
+    // What was started before the failure must not keep the process.
+    setImmediate(() => process.exit())
+    return
+  }
+  log.info({ pid: process.pid, ports: agent.ports }, 'agent runs')
+  let stopping = false
+  const stop = (signal: string): void => {
+    if (stopping) process.exit(1)
+    stopping = true
+    log.info({ signal }, 'agent stops')
+    agent.close(GRACE_MS).then(
+      () => process.exit(0),
+      (error) => {
+        log.error({ error: messageOf(error) }, 'agent did not stop cleanly')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+if (import.meta.main) await main(process.argv.slice(2))

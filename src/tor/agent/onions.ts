@@ -1,0 +1,319 @@
+import { codeOf, messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../core/logger.ts'
+import type { OnionPlan, OnionState } from '../contract.ts'
+import type { OnionPortMapping } from '../control/add-onion.ts'
+import type { ControlClient } from '../control/client.ts'
+import { ControlError } from '../control/errors.ts'
+import type { HsDescEvent } from '../control/events.ts'
+import type { Backends } from './backends.ts'
+import { mismatch, type OnionKeys } from './onion-keys.ts'
+import { afterFailure, type OnionHistory, type OnionStep, planOnions } from './onion-plan.ts'
+import { onionState } from './onion-state.ts'
+import { countUpload, type TrackedOnion, tracked } from './uploads.ts'
+
+export interface OnionsOptions {
+  keys: OnionKeys
+  backends: Backends
+  log: Logger
+  onChange(): void
+  /** tor left a command without an answer. */
+  onHung(): void
+  /** How often tor's own list is compared with ours; default 30 s. */
+  checkMs?: number
+  /** Milliseconds of a clock that never jumps. */
+  now?: () => number
+}
+
+/** Why an addition did not come about. */
+export interface OnionFailure {
+  reason: string
+  message: string
+}
+
+/**
+ * Makes the onions of a running tor what they should be, one small step after the other, and never more than the
+ * plan allows at a time.
+ */
+export class Onions {
+  readonly #options: OnionsOptions
+  readonly #now: () => number
+  #wanted: readonly OnionPlan[] = []
+  #byAddress = new Map<string, OnionPlan>()
+  readonly #live = new Map<string, TrackedOnion>()
+  readonly #history = new Map<string, OnionHistory>()
+  readonly #failures = new Map<string, OnionFailure>()
+  #control: ControlClient | undefined
+  #bootstrappedAt: number | undefined
+  #checkDue = false
+  #dirty = false
+  #running: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  readonly #checker: NodeJS.Timeout
+  #closed = false
+
+  constructor(options: OnionsOptions) {
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+    this.#checker = setInterval(() => this.check(), options.checkMs ?? 30_000)
+    this.#checker.unref()
+  }
+
+  /** The onions that should be. Endpoints are followed at once, without a word to tor. */
+  want(onions: readonly OnionPlan[]): void {
+    this.#wanted = onions
+    this.#byAddress = new Map(onions.map((onion) => [onion.address, onion]))
+    for (const { address, ports } of onions) this.#options.backends.update(address, ports)
+    for (const known of [this.#history, this.#failures]) {
+      for (const address of known.keys()) if (!this.#byAddress.has(address)) known.delete(address)
+    }
+    this.#kick()
+  }
+
+  /** The keys changed: what failed for its key is looked at again. */
+  keysChanged(): void {
+    for (const { address, name } of this.#wanted) {
+      if (this.#failures.get(address)?.reason !== 'AddressMismatch') continue
+      if (!this.#options.keys.check(name, address).ok) continue
+      this.#failures.delete(address)
+      this.#history.delete(address)
+    }
+    this.#kick()
+  }
+
+  /** @param fresh this tor was just started and has no onions */
+  attach(control: ControlClient, fresh: boolean): void {
+    this.#control = control
+    if (fresh) this.#forget()
+    else this.#checkDue = true
+    this.#kick()
+  }
+
+  detach(died: boolean): void {
+    this.#control = undefined
+    if (!died) return
+    this.#bootstrappedAt = undefined
+    this.#forget()
+    this.#options.onChange()
+  }
+
+  /** tor can upload descriptors from now on. */
+  bootstrapped(): void {
+    if (this.#bootstrappedAt !== undefined) return
+    this.#bootstrappedAt = this.#now()
+    this.#kick()
+  }
+
+  event(event: HsDescEvent): void {
+    const onion = this.#live.get(event.address)
+    if (onion === undefined) return
+    const before = onion.published
+    if (!countUpload(onion, event, this.#now(), Date.now())) return
+    if (onion.published && !before) {
+      this.#history.delete(onion.address)
+      this.#options.log.info({ onion: this.#byAddress.get(onion.address)?.name }, 'onion published')
+    }
+    if (event.action === 'UPLOAD' ? onion.uploadsAsked === 1 : !before) this.#kick()
+    this.#options.onChange()
+  }
+
+  /** Compares tor's list of onions with ours, soon. */
+  check(): void {
+    if (this.#control === undefined) return
+    this.#checkDue = true
+    this.#kick()
+  }
+
+  states(): OnionState[] {
+    return this.#wanted.map((onion) =>
+      onionState(onion, {
+        live: this.#live.get(onion.address),
+        key: this.#options.keys.check(onion.name, onion.address),
+        failure: this.#failures.get(onion.address),
+        backend: this.#options.backends.state(onion.address),
+        attached: this.#control !== undefined,
+      }),
+    )
+  }
+
+  /** Takes no further step. */
+  stop(): void {
+    this.#closed = true
+    clearInterval(this.#checker)
+    clearTimeout(this.#timer)
+  }
+
+  /** Resolves when no step is being taken. */
+  async idle(): Promise<void> {
+    await this.#running
+  }
+
+  #forget(): void {
+    this.#live.clear()
+    this.#history.clear()
+    for (const [address, { reason }] of this.#failures) {
+      if (reason !== 'AddressMismatch') this.#failures.delete(address)
+    }
+  }
+
+  #kick(): void {
+    this.#dirty = true
+    if (this.#closed) return
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+      if (this.#dirty && this.#control !== undefined) this.#kick()
+    })
+  }
+
+  async #run(): Promise<void> {
+    while (this.#dirty && !this.#closed) {
+      this.#dirty = false
+      const control = this.#control
+      if (control === undefined) break
+      try {
+        if (this.#checkDue) await this.#compare(control)
+        await this.#converge(control)
+      } catch (error) {
+        if (this.#control !== control || codeOf(error) === 'ControlClosed') continue
+        this.#options.log.warn({ error: messageOf(error) }, 'converging the onions was interrupted')
+        if (codeOf(error) === 'ControlTimeout') this.#options.onHung()
+        else this.#lookAt(this.#now() + 1_000)
+      }
+    }
+    await this.#releaseBackends()
+    this.#options.onChange()
+  }
+
+  async #converge(control: ControlClient): Promise<void> {
+    const { steps, again } = planOnions({
+      wanted: this.#wanted.map(({ name, address, since, ports }) => ({
+        name,
+        address,
+        since,
+        virtualPorts: ports.map(({ virtualPort }) => virtualPort),
+        usable:
+          this.#options.keys.check(name, address).ok &&
+          this.#failures.get(address)?.reason !== 'AddressMismatch',
+      })),
+      live: this.#live,
+      history: this.#history,
+      bootstrappedAt: this.#bootstrappedAt,
+      now: this.#now(),
+    })
+    for (const step of steps) {
+      if (this.#closed || this.#control !== control) return
+      await this.#take(control, step)
+    }
+    if (steps.length > 0) this.#dirty = true
+    else this.#lookAt(again)
+  }
+
+  async #take(control: ControlClient, step: OnionStep): Promise<void> {
+    const { address } = step
+    const plan = this.#byAddress.get(address)
+    // What is wanted may have changed while earlier steps were taken: the next plan knows.
+    if (step.do === 'remove') {
+      if (plan === undefined) await this.#delete(control, address)
+      return
+    }
+    if (plan === undefined || !this.#options.keys.check(plan.name, address).ok) return
+    if (step.do === 'replace' && step.why === 'lost') {
+      this.#history.set(address, afterFailure(this.#history.get(address), this.#now(), 'lost'))
+      this.#options.log.warn({ onion: plan.name }, 'its descriptor got lost: onion is published anew')
+    }
+    await this.#add(control, plan, step.do === 'replace')
+    this.#options.onChange()
+  }
+
+  async #add(control: ControlClient, plan: OnionPlan, replace: boolean): Promise<void> {
+    const { address, name } = plan
+    const { backends, log } = this.#options
+    const virtualPorts = plan.ports.map(({ virtualPort }) => virtualPort)
+    try {
+      const ports = await backends.open(address, plan.ports)
+      if (replace) await this.#delete(control, address)
+      // Before the command: events of the onion may come in one packet with the reply.
+      this.#live.set(address, tracked(address, virtualPorts, this.#now()))
+      const serviceId = await this.#command(control, plan, ports)
+      if (serviceId !== address) {
+        await control.delOnion(serviceId)
+        this.#live.delete(address)
+        return this.#fail(plan, mismatch(serviceId, address))
+      }
+      this.#failures.delete(address)
+      await backends.keep(address, virtualPorts)
+      log.info({ onion: name }, replace ? 'onion replaced' : 'onion added')
+    } catch (error) {
+      const listening = codeOf(error) === 'ListenFailed'
+      // Without its sockets nothing was asked of tor: an onion that is to be replaced is still there.
+      if (!listening) this.#live.delete(address)
+      if (!listening && !(error instanceof ControlError)) throw error
+      this.#history.set(address, afterFailure(this.#history.get(address), this.#now(), 'refused'))
+      this.#fail(plan, { reason: listening ? 'ListenFailed' : 'TorRefused', message: messageOf(error) })
+    }
+  }
+
+  async #command(
+    control: ControlClient,
+    { address, name }: OnionPlan,
+    ports: OnionPortMapping[],
+  ): Promise<string> {
+    const onion = { key: this.#options.keys.controlKey(name), ports, flags: ['Detach', 'DiscardPK'] }
+    try {
+      return (await control.addOnion(onion)).serviceId
+    } catch (error) {
+      if (!(error instanceof ControlError) || error.status !== 550) throw error
+      // tor has it already, but with which ports nobody can tell.
+      await control.delOnion(address)
+      return (await control.addOnion(onion)).serviceId
+    }
+  }
+
+  #fail(plan: OnionPlan, { reason, message }: OnionFailure): void {
+    this.#failures.set(plan.address, { reason, message })
+    this.#options.log.error({ onion: plan.name, reason, error: message }, 'onion not published')
+  }
+
+  async #delete(control: ControlClient, address: string): Promise<void> {
+    try {
+      await control.delOnion(address)
+    } catch (error) {
+      // It had gone by itself.
+      if (!(error instanceof ControlError) || error.status !== 552) throw error
+    }
+    this.#live.delete(address)
+  }
+
+  /** What tor has and we do not know is removed; what tor lost is added again by the plan. */
+  async #compare(control: ControlClient): Promise<void> {
+    this.#checkDue = false
+    const text = (await control.getInfo('onions/detached'))['onions/detached'] ?? ''
+    const there = new Set(text.split(/\s+/).filter((address) => address !== ''))
+    for (const address of there) {
+      if (this.#live.has(address)) continue
+      this.#options.log.warn({ address }, 'tor has an onion that should not be: it is removed')
+      await this.#delete(control, address)
+    }
+    for (const address of [...this.#live.keys()]) {
+      if (there.has(address)) continue
+      this.#options.log.warn(
+        { onion: this.#byAddress.get(address)?.name },
+        'tor lost an onion: it is added again',
+      )
+      this.#live.delete(address)
+    }
+  }
+
+  async #releaseBackends(): Promise<void> {
+    for (const address of this.#options.backends.addresses()) {
+      if (!this.#byAddress.has(address) && !this.#live.has(address)) {
+        await this.#options.backends.keep(address, [])
+      }
+    }
+  }
+
+  #lookAt(time: number | undefined): void {
+    clearTimeout(this.#timer)
+    if (time === undefined || this.#closed) return
+    this.#timer = setTimeout(() => this.#kick(), Math.max(10, time - this.#now()))
+  }
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { PosternError } from '../core/errors.ts'
+import type { TorTopology } from './contract.ts'
+import { parseTopology } from './topology-guard.ts'
+
+const ADDRESS = `${'a'.repeat(55)}d`
+const OTHER = `${'b'.repeat(55)}d`
+
+function valid(): TorTopology {
+  return {
+    version: 1,
+    daemon: {
+      name: 'tor',
+      namespace: 'shop',
+      logLevel: 'notice',
+      memoryLimit: 1 << 28,
+      options: { A: 'b\nc' },
+    },
+    onions: [
+      {
+        name: 'web',
+        address: ADDRESS,
+        since: 5,
+        ports: [{ virtualPort: 80, endpoints: [{ host: '10.0.0.1', port: 8080 }] }],
+      },
+    ],
+    proxies: [{ name: 'out', targets: [{ name: 't', onion: `${OTHER}.onion`, port: 80, listenPort: 1080 }] }],
+  }
+}
+
+test('a valid document comes back as it is, without what is not known', () => {
+  assert.deepEqual(parseTopology(JSON.stringify(valid())), valid())
+  assert.deepEqual(parseTopology(JSON.stringify({ ...valid(), later: 1 })), valid())
+})
+
+type Change = (topology: TorTopology) => unknown
+const refused: [name: string, change: Change, says: RegExp][] = [
+  ['no object', () => [], /the document is not an object/],
+  ['no daemon', (t) => ({ ...t, daemon: undefined }), /daemon is not an object/],
+  [
+    'wrong option',
+    (t) => ({ ...t, daemon: { ...t.daemon, options: { 'a b': '' } } }),
+    /daemon\.options\.a b/,
+  ],
+  ['an address with .onion', (t) => edit(t, { address: `${ADDRESS}.onion` }), /onions\[0\]\.address/],
+  ['an upper-case address', (t) => edit(t, { address: ADDRESS.toUpperCase() }), /onions\[0\]\.address/],
+  ['no ports', (t) => edit(t, { ports: [] }), /onions\[0\]\.ports is empty/],
+  ['port 0', (t) => edit(t, { ports: [{ virtualPort: 0, endpoints: [] }] }), /ports\[0\]\.virtualPort/],
+  [
+    'a port twice',
+    (t) => edit(t, { ports: [80, 80].map((virtualPort) => ({ virtualPort, endpoints: [] })) }),
+    /ports\[1\]\.virtualPort is the same/,
+  ],
+  [
+    'a host name',
+    (t) => edit(t, { ports: [{ virtualPort: 1, endpoints: [{ host: 'db', port: 1 }] }] }),
+    /endpoints\[0\]\.host is not an IP address/,
+  ],
+  ['a path as name', (t) => edit(t, { name: '../x' }), /onions\[0\]\.name/],
+  [
+    'a name twice',
+    (t) => ({ ...t, onions: [...t.onions, { ...t.onions[0]!, address: OTHER }] }),
+    /\[1\]\.name/,
+  ],
+  [
+    'an address twice',
+    (t) => ({ ...t, onions: [...t.onions, { ...t.onions[0]!, name: 'b' }] }),
+    /\[1\]\.address/,
+  ],
+  [
+    'a foreign target',
+    (t) => ({
+      ...t,
+      proxies: [{ name: 'p', targets: [{ ...t.proxies[0]!.targets[0]!, onion: 'example.com' }] }],
+    }),
+    /proxies\[0\]\.targets\[0\]\.onion/,
+  ],
+]
+
+function edit(topology: TorTopology, change: object): unknown {
+  return { ...topology, onions: [{ ...topology.onions[0], ...change }] }
+}
+
+for (const [name, change, says] of refused) {
+  test(`refuses ${name}`, () => {
+    assert.throws(
+      () => parseTopology(JSON.stringify(change(valid()))),
+      (error: PosternError) => {
+        assert.equal(error.code, 'TopologyInvalid')
+        assert.match(error.message, says)
+        return true
+      },
+    )
+  })
+}
+
+test('refuses a half-written document and a newer version', () => {
+  const text = JSON.stringify(valid())
+  assert.throws(() => parseTopology(text.slice(0, -10)), { code: 'TopologyInvalid' })
+  assert.throws(() => parseTopology(''), { code: 'TopologyInvalid' })
+  assert.throws(() => parseTopology(JSON.stringify({ ...valid(), version: 2 })), {
+    code: 'TopologyVersionUnsupported',
+  })
+})
+
+test('whatever comes, it is a topology or a PosternError', () => {
+  const nearly = fc.record({
+    version: fc.constant(1),
+    daemon: fc.constant(valid().daemon),
+    onions: fc.oneof(fc.jsonValue(), fc.array(fc.record({ name: fc.jsonValue(), ports: fc.jsonValue() }))),
+    proxies: fc.jsonValue(),
+  })
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.json(),
+        nearly.map((value) => JSON.stringify(value)),
+      ),
+      (text) => {
+        try {
+          parseTopology(text)
+        } catch (error) {
+          assert.ok(error instanceof PosternError, String(error))
+        }
+      },
+    ),
+  )
+})
