@@ -33,10 +33,13 @@ export function onStop(atOnce: () => void = () => {}): Stop {
   }
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   for (const name of names) process.on(name, stop)
+  // A signal handler alone does not keep a process, and neither does a folder that is watched.
+  const alive = setInterval(() => {}, 0x7fff_ffff)
   return {
     signal: controller.signal,
     asked: promise,
     dispose() {
+      clearInterval(alive)
       for (const name of names) process.off(name, stop)
     },
   }

@@ -23,18 +23,21 @@ export async function runUp(
   console.log(
     `${style('bold', `Postern ${version()}`)}  manifests in ${folder}, state in ${state}. Ctrl-C ends it.`,
   )
-  const running = await startEmbedded({
-    folder,
-    state,
-    log: stderrLogger(options.logLevel),
-    onProblem: (problem) => print(`${style('red', '✗')} ${problem}`),
-    onChange: ({ ref, result, source }) =>
-      print(`${style('gray', '·')} ${describeRef(ref)} ${result} (${source})`),
-  })
-  const silence = announce(running.cluster, print, style)
-  await stop.asked
-  silence()
-  console.log('Ending. Once more ends at once.')
-  await running.close()
-  stop.dispose()
+  try {
+    const running = await startEmbedded({
+      folder,
+      state,
+      log: stderrLogger(options.logLevel),
+      onProblem: (problem) => print(`${style('red', '✗')} ${problem}`),
+      onChange: ({ ref, result, source }) =>
+        print(`${style('gray', '·')} ${describeRef(ref)} ${result} (${source})`),
+    })
+    const silence = announce(running.cluster, print, style)
+    await stop.asked
+    silence()
+    console.log('Ending. Once more ends at once.')
+    await running.close()
+  } finally {
+    stop.dispose()
+  }
 }

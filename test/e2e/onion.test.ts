@@ -50,7 +50,7 @@ test('an onion is published, reached, changed while in use, and deleted', async 
   up.remove('web.yaml')
   await up.until('the onion to be gone', () => up.get(ONION_SERVICE, 'web') === undefined)
   await up.until('one onion to be left', () => up.get(TOR_DAEMON, 'tor')?.status?.onionsPublished === 1)
-  await assert.rejects(page(socksPort, host))
+  await assert.rejects(page(socksPort, host, 10_000))
   assert.ok(up.get(SECRET, 'web-onion-key'))
   up.write('web.yaml', onionService('web'))
   assert.equal(await up.published('web'), host)

@@ -7,20 +7,20 @@ import { socks5Connect } from '../../src/relay/socks5.ts'
 let visits = 0
 
 /** Opens a stream to an onion on a circuit of its own. */
-export function stream(socksPort: number, host: string, port: number, username?: string): Promise<Socket> {
+export function stream(socksPort: number, host: string, port: number, timeoutMs = 60_000): Promise<Socket> {
   return socks5Connect({
     proxy: { host: '127.0.0.1', port: socksPort },
     host,
     port,
-    username: username ?? `visit-${process.pid}-${++visits}`,
+    username: `visit-${process.pid}-${++visits}`,
     password: 'x',
-    timeoutMs: 60_000,
+    timeoutMs,
   })
 }
 
 /** The body of a page, by HTTP/1.1 on a stream that the server closes. */
-export async function page(socksPort: number, host: string, port = 80): Promise<string> {
-  return body(await stream(socksPort, host, port), host)
+export async function page(socksPort: number, host: string, timeoutMs = 60_000): Promise<string> {
+  return body(await stream(socksPort, host, 80, timeoutMs), host)
 }
 
 /** Asks for `/` on an open stream, and reads to its end. */

@@ -1,20 +1,11 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { codeOf, PosternError } from '../../src/core/errors.ts'
 import { type AuthorityPlan, makeAuthority } from './authority.ts'
-import { waitForBootstrap } from './bootstrap.ts'
-import { equalBandwidths, offsetOfFirstVote, waitForDescriptors } from './first-vote.ts'
+import { offsetOfFirstVote, waitForConsensus, waitForDescriptors } from './first-consensus.ts'
+import { Members } from './members.ts'
 import { freePorts } from './ports.ts'
-import { endedEarly, spawnTor, type TorProcess } from './process.ts'
-import {
-  authorityOptions,
-  clientOptions,
-  processOptions,
-  relayOptions,
-  type TorOptions,
-  torrc,
-  type Vote,
-} from './torrc.ts'
+import { authorityOptions, clientOptions, relayOptions, type TorOptions } from './torrc.ts'
 
 /** How to reach a network that runs, for a client, a service or a visitor. */
 export interface TorNetworkAccess {
@@ -36,7 +27,10 @@ export interface TorNetworkOptions {
   state: string
   /** Name on PATH or a path; default `tor`. */
   torBinary?: string
-  /** Told of each step: `ports`, `keys`, `start`, `bootstrap`, `ready`, later perhaps `lost` with a process's name. */
+  /**
+   * Told of each step: `ports`, `keys`, `start`, `vote`, `consensus`, `bootstrap` (often), `ready`; later perhaps `lost`
+   * with the name of a process that ended by itself.
+   */
   onStep?: (step: string, detail?: string) => void
   /** Gives up: everything that was started ends, and the signal's reason is thrown. */
   signal?: AbortSignal
@@ -77,8 +71,7 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
   onStep('ports', 'on 127.0.0.1')
   const ports = await freePorts(2 * authorities.length + relays.length + 1)
   const nextPort = () => ports.pop()!
-  const names = [...authorities, ...relays, visitor]
-  for (const name of names) await clearFolder(state, name)
+  for (const name of [...authorities, ...relays, visitor]) await clearFolder(state, name)
 
   onStep('keys', `of ${authorities.length} directory authorities`)
   const plans = authorities.map(
@@ -91,85 +84,58 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
   )
   const lines = await Promise.all(plans.map((plan) => makeAuthority(plan, torBinary, signal)))
 
-  const client = clientOptions(lines)
-  const socksPort = nextPort()
-  const controlPath = controlPathIn(state)
-  const authorityTorrc = (plan: AuthorityPlan, vote?: Vote): TorOptions => ({
-    ...relayOptions(plan.nickname, plan.orPort),
-    ...authorityOptions(plan.dirPort, vote),
-  })
-  const members: [string, TorOptions][] = [
-    ...plans.map((plan): [string, TorOptions] => [plan.nickname, authorityTorrc(plan)]),
-    ...relays.map((nickname): [string, TorOptions] => [nickname, relayOptions(nickname, nextPort())]),
-    [
-      visitor,
-      { SocksPort: `127.0.0.1:${socksPort}`, ControlPort: `unix:${controlPath}`, CookieAuthentication: '1' },
-    ],
-  ]
-  const writeTorrc = async (name: string, own: TorOptions): Promise<string> => {
-    const folder = join(state, name)
-    await writeFile(`${folder}.torrc`, torrc(client, processOptions(folder, process.pid), own), {
-      mode: 0o600,
-    })
-    return `${folder}.torrc`
-  }
-
-  onStep('start', `${members.length} tor processes`)
-  const processes = new Map<string, TorProcess>()
-  let stopping = false
-  const stop = async () => {
-    stopping = true
-    await Promise.all([...processes.values()].map((tor) => tor.stop()))
-  }
-  const failed = new AbortController()
-  const abort = () => failed.abort(signal?.reason)
+  const members = new Members(state, torBinary, clientOptions(lines), onStep)
+  const abort = () => members.fail(signal?.reason)
   signal?.addEventListener('abort', abort)
+  if (signal?.aborted) abort()
   try {
-    for (const [name, own] of members) {
-      const tor = spawnTor({
-        name,
-        torrc: await writeTorrc(name, own),
-        log: join(state, `${name}.log`),
-        torBinary,
-      })
-      processes.set(name, tor)
-      void tor.exited.then(async (how) => {
-        if (!stopping) failed.abort(await endedEarly(tor, how))
-      })
-    }
-    signal?.throwIfAborted()
-    const fingerprints = await waitForDescriptors(
-      plans.map((plan) => plan.dirPort),
-      authorities.length + relays.length,
-      failed.signal,
-    )
-    onStep('vote', 'every authority knows every relay')
-    const bandwidthFile = join(state, 'bandwidths')
-    await writeFile(bandwidthFile, equalBandwidths(fingerprints))
-    const vote = { offset: await offsetOfFirstVote(failed.signal), bandwidthFile }
-    for (const plan of plans) {
-      await writeTorrc(plan.nickname, authorityTorrc(plan, vote))
-      processes.get(plan.nickname)!.reload()
-    }
-    await waitForBootstrap({
-      log: processes.get(visitor)!.log,
-      onProgress: (progress) => onStep('bootstrap', progress),
-      signal: failed.signal,
+    await startRelays(members, plans, nextPort, onStep)
+    const socksPort = nextPort()
+    const controlPath = controlPathIn(state)
+    await members.start(visitor, {
+      SocksPort: `127.0.0.1:${socksPort}`,
+      ControlPort: `unix:${controlPath}`,
+      CookieAuthentication: '1',
     })
+    await members.bootstrapped(visitor, (progress) => onStep('bootstrap', progress))
+    onStep('ready', `SOCKS on 127.0.0.1:${socksPort}`)
+    const stop = () => members.stop()
+    return { options: members.shared, socksPort, client: { controlPath }, stop, [Symbol.asyncDispose]: stop }
   } catch (error) {
-    await stop()
+    await members.stop()
     // A wait that was ended early tells only that; why stands in the signal.
-    throw failed.signal.aborted ? failed.signal.reason : error
+    throw members.failed.aborted ? members.failed.reason : error
   } finally {
     signal?.removeEventListener('abort', abort)
   }
-  for (const tor of processes.values()) {
-    void tor.exited.then((how) =>
-      stopping ? undefined : onStep('lost', `${tor.name}: ${how}, see ${tor.log}`),
-    )
-  }
-  onStep('ready', `SOCKS on 127.0.0.1:${socksPort}`)
-  return { options: client, socksPort, client: { controlPath }, stop, [Symbol.asyncDispose]: stop }
+}
+
+/**
+ * All at once, but the first vote waits for the last relay, and relays are made to look for its result as soon as it is
+ * there: by themselves they ask ever more rarely, and a client that gets a 404 from one of them waits for 10 s.
+ */
+async function startRelays(
+  members: Members,
+  plans: readonly AuthorityPlan[],
+  nextPort: () => number,
+  onStep: (step: string, detail?: string) => void,
+): Promise<void> {
+  const authorityTorrc = (plan: AuthorityPlan, offset?: number): TorOptions => ({
+    ...relayOptions(plan.nickname, plan.orPort),
+    ...authorityOptions(plan.dirPort, offset),
+  })
+  const dirPorts = plans.map((plan) => plan.dirPort)
+  onStep('start', `${authorities.length} directory authorities and ${relays.length} relays`)
+  for (const plan of plans) await members.start(plan.nickname, authorityTorrc(plan))
+  for (const nickname of relays) await members.start(nickname, relayOptions(nickname, nextPort()))
+  await waitForDescriptors(dirPorts, authorities.length + relays.length, members.failed)
+  onStep('vote', 'every authority knows every relay')
+  const offset = await offsetOfFirstVote(members.failed)
+  for (const plan of plans) await members.reload(plan.nickname, authorityTorrc(plan, offset))
+  await waitForConsensus(dirPorts, members.failed)
+  onStep('consensus', 'every relay fetches it')
+  for (const nickname of relays) await members.reload(nickname)
+  await Promise.all([...authorities, ...relays].map((name) => members.bootstrapped(name)))
 }
 
 async function clearFolder(state: string, name: string): Promise<void> {

@@ -31,7 +31,7 @@ export function processOptions(folder: string, owner: number): TorOptions {
   return {
     DataDirectory: folder,
     SocksPort: '0',
-    Log: process.env.LOGI ?? 'notice stdout',
+    Log: 'notice stdout',
     LogTimeGranularity: '1',
     SafeLogging: '0',
     Sandbox: '0',
@@ -40,13 +40,20 @@ export function processOptions(folder: string, owner: number): TorOptions {
   }
 }
 
-/** A relay that nobody has to test from outside (`AssumeReachable`) and that asks no name server. */
+/**
+ * A relay that nobody has to test from outside (`AssumeReachable`) and that asks no name server.
+ *
+ * None reports a bandwidth, so all weigh the same. Otherwise each would count by the few bytes that it has moved: one of
+ * seven gets nearly all the weight, becomes guard and last hop of the same circuit, and no circuit can be built (a relay
+ * refuses to extend back to the hop before) until a consensus or two later.
+ */
 export function relayOptions(nickname: string, orPort: number): TorOptions {
   return {
     Nickname: nickname,
     Address: '127.0.0.1',
     ORPort: `127.0.0.1:${orPort}`,
     AssumeReachable: '1',
+    TestingMinTimeToReportBandwidth: '1 day',
     ExitRelay: '0',
     ServerDNSDetectHijacking: '0',
     ServerDNSTestAddresses: '',
@@ -55,20 +62,17 @@ export function relayOptions(nickname: string, orPort: number): TorOptions {
   }
 }
 
-/** What an authority is told once every relay is known; see `offsetOfFirstVote` and `equalBandwidths`. */
-export interface Vote {
-  /** When the first interval of 8 s ends: the clock's seconds modulo 8. */
-  offset: number
-  bandwidthFile: string
-}
-
-/** How an authority votes: without `vote` not for half an hour. Later intervals are 20 s, a time period is 8 minutes. */
-export function authorityOptions(dirPort: number, vote?: Vote): TorOptions {
+/**
+ * How an authority votes: without `offset` (0..7 s, see `offsetOfFirstVote`) not for half an hour; with it, a first
+ * interval of 8 s ends when the clock's seconds modulo 8 are `offset`. Later intervals are 20 s, a time period 8 minutes.
+ */
+export function authorityOptions(dirPort: number, offset?: number): TorOptions {
   return {
     DirPort: `127.0.0.1:${dirPort}`,
     AuthoritativeDirectory: '1',
     V3AuthoritativeDirectory: '1',
-    TestingV3AuthInitialVotingInterval: vote === undefined ? '1800' : '8',
+    TestingV3AuthVotingStartOffset: String(offset ?? 0),
+    TestingV3AuthInitialVotingInterval: offset === undefined ? '1800' : '8',
     TestingV3AuthInitialVoteDelay: '2',
     TestingV3AuthInitialDistDelay: '2',
     V3AuthVotingInterval: '20',
@@ -79,8 +83,5 @@ export function authorityOptions(dirPort: number, vote?: Vote): TorOptions {
     TestingDirAuthVoteHSDir: '*',
     TestingDirAuthVoteGuard: '*',
     TestingMinExitFlagThreshold: '0',
-    ...(vote === undefined
-      ? {}
-      : { TestingV3AuthVotingStartOffset: String(vote.offset), V3BandwidthsFile: vote.bandwidthFile }),
   }
 }

@@ -39,8 +39,7 @@ export async function runDemoCommand(options: DemoCommandOptions): Promise<void>
       if (!json) console.log(visitText(visit, state, style, options.once === true))
       if (options.once !== true) await stop.asked
     },
-  })
-  stop.dispose()
+  }).finally(() => stop.dispose())
   if (json) console.log(JSON.stringify(report))
   else if (!report.ok && !(stop.signal.aborted && fetched)) console.error(failureText(report, state))
   if (!report.ok) process.exitCode ??= Exit.failed

@@ -1,5 +1,5 @@
-import { deployment, MemoryCluster } from './pods-fixture.ts'
 import { PodRunner } from './pods.ts'
+import { deployment, MemoryCluster } from './pods-fixture.ts'
 
 /** Runs one pod until it is killed: the parent in the test of kill -9. Arguments: state, script of the program. */
 const [state = '', script = ''] = process.argv.slice(2)

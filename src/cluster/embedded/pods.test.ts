@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import type { Resource } from '../../core/resource.ts'
 import { DEPLOYMENT, ENDPOINT_SLICE, POD, type Pod } from '../kinds.ts'
 import { findMarked, STATE_MARKER } from './pod-leftovers.ts'
-import { deployment, MemoryCluster, PROGRAM } from './pods-fixture.ts'
 import { PodRunner } from './pods.ts'
+import { deployment, MemoryCluster, PROGRAM } from './pods-fixture.ts'
 
 interface Told {
   pid: number

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { refusedOption } from '../options.ts'
 import type { TorTopology } from '../contract.ts'
+import { refusedOption } from '../options.ts'
 
 /** Where one tor has its things. Paths under `run` are short: a unix socket's path has 107 bytes. */
 export interface TorPaths {

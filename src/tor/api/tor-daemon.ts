@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { type ApiKind, serviceName, validator } from '../../cluster/api-kind.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
-import { TOR_API_VERSION } from './group.ts'
 import { refusedOption } from '../options.ts'
+import { TOR_API_VERSION } from './group.ts'
 
 const quantity = z
   .string()

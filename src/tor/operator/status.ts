@@ -1,6 +1,10 @@
 import type { EventNote, StatusPatch } from '../../cluster/cluster.ts'
 import { type Condition, type ConditionInput, findCondition, nextConditions } from '../../core/conditions.ts'
 import { type Resource, refOf } from '../../core/resource.ts'
+import { Reason } from '../api/reasons.ts'
+
+/** What is not True yet, and is nothing to worry about. */
+const ON_ITS_WAY: ReadonlySet<string> = new Set([Reason.Bootstrapping, Reason.UploadPending])
 
 /** Adds Ready: the first condition that is not True decides it, else it is True with the message given. */
 export function withReady(conditions: ConditionInput[], message: string): ConditionInput[] {
@@ -41,7 +45,7 @@ function notesOf(object: Resource, before: Condition[] | undefined, after: Condi
     const old = findCondition(before, condition.type)
     const same = old?.status === condition.status && old.reason === condition.reason
     if (condition.type === 'Ready' || condition.status === 'Unknown' || same) continue
-    const type = condition.status === 'True' ? 'Normal' : 'Warning'
+    const type = condition.status === 'True' || ON_ITS_WAY.has(condition.reason) ? 'Normal' : 'Warning'
     notes.push({ about, type, reason: condition.reason, message: condition.message })
   }
   return notes

@@ -3,7 +3,6 @@ import type { ReportIdentity } from '../../controller/report-identity.ts'
 import { ownerReference, type Resource } from '../../core/resource.ts'
 import { TOR_API_VERSION } from '../api/group.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
-import { START_ONLY_OPTIONS } from '../options.ts'
 import {
   METRICS_PORT,
   REPORT_CERTIFICATE_FILE,
@@ -13,6 +12,7 @@ import {
   TOPOLOGY_FILE,
   type TorTopology,
 } from '../contract.ts'
+import { START_ONLY_OPTIONS } from '../options.ts'
 import {
   type DaemonId,
   daemonLabels,
