@@ -13,7 +13,6 @@ missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 
 need tor tor
-need obfs4proxy obfs4proxy
 if [ "${1:-}" = bench ]; then
   need haproxy haproxy
   need socat socat

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Runs every test, or the files and options of node's runner that are given. */
@@ -9,7 +8,7 @@ const given = process.argv.slice(2)
 const files = given.some((argument) => !argument.startsWith('-'))
   ? []
   : ['src/**/*.test.ts', 'test/**/*.test.ts', 'testbed/**/*.test.ts']
-const setup = ['test/global-setup.ts', 'testbed/global-setup.ts'].find((path) => existsSync(join(root, path)))
+const setup = 'testbed/tor-network/global-setup.ts'
 
 const runner = spawn(
   process.execPath,
@@ -20,7 +19,7 @@ const runner = spawn(
     `--test-timeout=${process.env.POSTERN_TEST_TIMEOUT ?? 180_000}`,
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
-    ...(setup === undefined ? [] : [`--test-global-setup=${setup}`]),
+    `--test-global-setup=${setup}`,
     ...given,
     ...files,
   ],

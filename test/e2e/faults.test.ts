@@ -7,8 +7,9 @@ import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { backend, onionService, startUp, torDaemon, type Up, webServer } from './up.ts'
 import { visitUntil } from './visit.ts'
 
+const network = await sharedTorNetwork()
+
 test('tor, the agent and up are killed: everything comes back at the same addresses', async () => {
-  const network = await sharedTorNetwork()
   using server = await webServer('still here')
   await using up = startUp({
     'tor.yaml': torDaemon(network.options),
@@ -41,7 +42,6 @@ test('tor, the agent and up are killed: everything comes back at the same addres
 })
 
 test('60 onions at once are all published', async () => {
-  const network = await sharedTorNetwork()
   const names = Array.from({ length: 60 }, (_, index) => `onion-${index}`)
   await using up = startUp({ 'tor.yaml': torDaemon(network.options) })
   await up.until('tor to be ready', () => up.condition(TOR_DAEMON, 'tor', 'Ready')?.status === 'True')

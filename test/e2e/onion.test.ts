@@ -11,8 +11,9 @@ import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { backend, document, onionService, startUp, torDaemon, webServer } from './up.ts'
 import { body, page, stream, visitUntil } from './visit.ts'
 
+const network = await sharedTorNetwork()
+
 test('an onion is published, reached, changed while in use, and deleted', async () => {
-  const network = await sharedTorNetwork()
   const { socksPort } = network
   using chunks = slowServer()
   await chunks.listening
@@ -57,7 +58,6 @@ test('an onion is published, reached, changed while in use, and deleted', async 
 })
 
 test('a vanity key, wrong keys, a key twice, and a Service that comes later', async () => {
-  const network = await sharedTorNetwork()
   const key = generateOnionKey()
   const files = writeOnionKeyFiles(key)
   using server = await webServer('vanity')

@@ -6,6 +6,8 @@ import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { backend, document, onionService, startUp, torDaemon, webServer } from './up.ts'
 import { body } from './visit.ts'
 
+const network = await sharedTorNetwork()
+
 const UNKNOWN = 'libera75jm6of4wxpxt4aynol3xjmbtxgfyjpu34ss4d7r7q2v5zrpyd.onion'
 
 function proxy(name: string, onion: string, listenPort: number, namespace = 'default'): string {
@@ -18,7 +20,6 @@ function proxy(name: string, onion: string, listenPort: number, namespace = 'def
 }
 
 test('a proxy reaches the onion of another namespace; a port has one owner', async () => {
-  const network = await sharedTorNetwork()
   using server = await webServer('across')
   await using up = startUp({
     'tor.yaml': torDaemon(network.options),

@@ -7,15 +7,16 @@ const pollMs = 250
 const limitMs = 120_000
 
 /**
- * Waits until a tor says in its log that it is bootstrapped (`fs.watch` with a slow poll behind it, since not every
+ * Waits until a tor says in its log that it is bootstrapped to `percent` (`fs.watch` with a slow poll behind it, since not every
  * file system reports changes).
  */
 export async function waitForBootstrap(options: {
   log: string
+  percent: number
   onProgress?: (progress: string) => void
   signal: AbortSignal
 }): Promise<void> {
-  const { log, onProgress, signal } = options
+  const { log, percent, onProgress, signal } = options
   const done = Promise.withResolvers<void>()
   let said = ''
   const look = async () => {
@@ -24,7 +25,7 @@ export async function waitForBootstrap(options: {
     if (progress === undefined) return
     const now = `${progress[1]} ${progress[2] ?? ''}`.trim()
     if (now !== said) onProgress?.((said = now))
-    if (progress[1] === '100%') done.resolve()
+    if (Number.parseInt(progress[1]!, 10) >= percent) done.resolve()
   }
   const onAbort = () => done.reject(signal.reason)
   signal.addEventListener('abort', onAbort)
@@ -36,7 +37,7 @@ export async function waitForBootstrap(options: {
     done.reject(
       new PosternError(
         'TorNetworkTimeout',
-        `the client of the Tor network did not bootstrap within ${limitMs / 1000} s; its log ${log} ends:\n${await logTail(log)}`,
+        `a process of the Tor network did not bootstrap to ${percent} % within ${limitMs / 1000} s; its log ${log} ends:\n${await logTail(log)}`,
       ),
     )
   }, limitMs)

@@ -1,66 +1,82 @@
 import { parseArgs } from 'node:util'
-import { messageOf } from '../../src/core/errors.ts'
+import { codeOf, messageOf, PosternError } from '../../src/core/errors.ts'
 import { startTorNetwork } from './network.ts'
 
-/** The private Tor network by hand: `npm run -s tor-network -- --state DIR [--json]`. */
+const help = `Starts a private Tor network on this machine: 3 directory authorities, 4 relays and a client.
+Runs until SIGTERM or SIGINT, then ends everything.
 
-const HELP = `Usage: npm run -s tor-network -- --state DIR [--json]
+Usage: npm run -s tor-network -- --state DIR [--json] [--tor PATH]
 
-Starts a private Tor network on 127.0.0.1 (3 authorities, 4 relays, a visitor's client) and runs until SIGTERM.
-
-  --state DIR  folder of its own; a short path
-  --json       print one line {"options", "socksPort"} once the client can build circuits:
-               options go as they are into TorDaemon.spec.options, socksPort is a visitor's
-
-Example: npm run -s tor-network -- --state /tmp/net --json
+  --state DIR   a folder for keys and logs, with a short path; an earlier network's files in it are replaced
+  --json        print one line {"options": {…}, "socksPort": N} when a client can build circuits, nothing else
+  --tor PATH    the tor program (default: tor)
+  --help        this text
 `
 
-function refuse(message: string): never {
-  process.stderr.write(`tor-network: ${message}\n\n${HELP}`)
-  process.exit(2)
+interface Arguments {
+  state: string
+  json: boolean
+  tor: string
 }
 
-function readArguments(): { state: string; json: boolean } {
-  const options = {
-    state: { type: 'string' },
-    json: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  } as const
-  let values: { state?: string; json: boolean; help: boolean }
-  try {
-    values = parseArgs({ options }).values
-  } catch (error) {
-    refuse(messageOf(error))
-  }
-  if (values.help) {
-    process.stdout.write(HELP)
-    process.exit(0)
-  }
-  if (values.state === undefined || values.state === '') refuse('--state DIR is required')
-  return { state: values.state, json: values.json }
-}
-
-const { state, json } = readArguments()
-const stop = new AbortController()
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort())
-try {
-  await using network = await startTorNetwork({
-    state,
-    signal: stop.signal,
-    onStep: (step, detail) => {
-      if (!json) console.log(detail === undefined ? step : `${step}: ${detail}`)
+function readArguments(args: string[]): Arguments | 'help' {
+  const { values } = parseArgs({
+    args,
+    options: {
+      state: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      tor: { type: 'string', default: 'tor' },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   })
-  const { options, socksPort } = network
-  if (json) console.log(JSON.stringify({ options, socksPort }))
-  else console.log(`a visitor's SOCKS proxy is 127.0.0.1:${socksPort}; Ctrl-C ends the network`)
-  // An abort listener alone does not keep the process alive.
-  const alive = setInterval(() => {}, 1 << 30)
-  if (!stop.signal.aborted) await new Promise((done) => stop.signal.addEventListener('abort', done))
-  clearInterval(alive)
-} catch (error) {
-  if (!stop.signal.aborted) {
-    process.stderr.write(`tor-network: ${messageOf(error)}\n`)
-    process.exitCode = 1
+  if (values.help) return 'help'
+  if (values.state === undefined || values.state === '') {
+    throw new PosternError('BadArguments', '--state DIR is missing: name a folder for keys and logs')
   }
+  return { state: values.state, json: values.json, tor: values.tor }
+}
+
+async function run({ state, json, tor }: Arguments): Promise<void> {
+  const ended = new AbortController()
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => ended.abort(name))
+  const say = (text: string) => (json ? undefined : console.log(text))
+  try {
+    await using network = await startTorNetwork({
+      state,
+      torBinary: tor,
+      signal: ended.signal,
+      onStep: (step, detail) => say(`${step.padEnd(10)}${detail ?? ''}`),
+    })
+    const { options, socksPort, client } = network
+    if (json) console.log(JSON.stringify({ options, socksPort }))
+    say(`\nA SOCKS port of a client: 127.0.0.1:${socksPort}, its control port: ${client.controlPath}`)
+    say('For the torrc of a client or an onion service of this network:\n')
+    for (const [key, value] of Object.entries(options)) {
+      for (const line of value.split('\n')) say(`  ${key} ${line}`)
+    }
+    say('\nEnd it with Ctrl-C.')
+    await untilAborted(ended.signal)
+  } catch (error) {
+    // Asked to end while it was still starting.
+    if (!ended.signal.aborted) throw error
+  }
+}
+
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  // A signal handler alone does not keep a process alive.
+  const alive = setInterval(() => {}, 2 ** 30)
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  clearInterval(alive)
+}
+
+try {
+  const args = readArguments(process.argv.slice(2))
+  if (args === 'help') process.stdout.write(help)
+  else await run(args)
+} catch (error) {
+  const code = codeOf(error) ?? ''
+  const misused = code === 'BadArguments' || code === 'TorNetworkState' || code.startsWith('ERR_PARSE_ARGS')
+  console.error(`tor-network: ${messageOf(error)}${misused ? '\nTry --help.' : ''}`)
+  process.exitCode = misused ? 2 : 1
 }

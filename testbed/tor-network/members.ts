@@ -13,7 +13,6 @@ export class Members {
   readonly #onStep: (step: string, detail?: string) => void
   readonly #processes = new Map<string, TorProcess>()
   readonly #failed = new AbortController()
-  readonly #ready = new Set<string>()
   #stopping = false
 
   constructor(
@@ -45,7 +44,7 @@ export class Members {
     this.#processes.set(name, tor)
     void tor.exited.then(async (how) => {
       if (this.#stopping) return
-      if (this.#ready.has(name)) this.#onStep('lost', `${name}: ${how}, see ${tor.log}`)
+      this.#onStep('lost', `${name}: ${how}, see ${tor.log}`)
       this.fail(await endedEarly(tor, how))
     })
   }
@@ -56,14 +55,14 @@ export class Members {
     this.#processes.get(name)?.reload()
   }
 
-  /** Waits until a process can build circuits. */
-  async bootstrapped(name: string, onProgress?: (progress: string) => void): Promise<void> {
+  /** Waits until a process is bootstrapped: at 75 % it has all directory information, at 100 % it has built a circuit. */
+  async bootstrapped(name: string, percent: number, onProgress?: (progress: string) => void): Promise<void> {
     await waitForBootstrap({
       log: join(this.#state, `${name}.log`),
+      percent,
       signal: this.failed,
       ...(onProgress === undefined ? {} : { onProgress }),
     })
-    this.#ready.add(name)
   }
 
   /** Ends all of them; resolves once they are gone. */

@@ -28,7 +28,7 @@ export interface TorNetworkOptions {
   /** Name on PATH or a path; default `tor`. */
   torBinary?: string
   /**
-   * Told of each step: `ports`, `keys`, `start`, `vote`, `consensus`, `bootstrap` (often), `ready`; later perhaps `lost`
+   * Told of each step: `ports`, `keys`, `start`, `vote`, `consensus`, `bootstrap` (often), `ready`; `lost` at any time,
    * with the name of a process that ended by itself.
    */
   onStep?: (step: string, detail?: string) => void
@@ -97,7 +97,7 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
       ControlPort: `unix:${controlPath}`,
       CookieAuthentication: '1',
     })
-    await members.bootstrapped(visitor, (progress) => onStep('bootstrap', progress))
+    await members.bootstrapped(visitor, 100, (progress) => onStep('bootstrap', progress))
     onStep('ready', `SOCKS on 127.0.0.1:${socksPort}`)
     const stop = () => members.stop()
     return { options: members.shared, socksPort, client: { controlPath }, stop, [Symbol.asyncDispose]: stop }
@@ -135,7 +135,7 @@ async function startRelays(
   await waitForConsensus(dirPorts, members.failed)
   onStep('consensus', 'every relay fetches it')
   for (const nickname of relays) await members.reload(nickname)
-  await Promise.all([...authorities, ...relays].map((name) => members.bootstrapped(name)))
+  await Promise.all(relays.map((name) => members.bootstrapped(name, 75)))
 }
 
 async function clearFolder(state: string, name: string): Promise<void> {

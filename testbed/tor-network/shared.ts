@@ -1,47 +1,42 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
+import { PosternError } from '../../src/core/errors.ts'
 import { startTorNetwork, type TorNetworkAccess } from './network.ts'
 
-/** Names the file that tells the test files of one run how to reach its network. */
-const VARIABLE = 'POSTERN_TEST_TOR_NETWORK'
+let shared: Promise<TorNetworkAccess> | undefined
 
-let own: Promise<TorNetworkAccess> | undefined
-
-/** The network of this test run; a test file that runs alone starts one, and ends it after its tests. */
+/**
+ * The Tor network of this test run. `global-setup.ts` has started one and POSTERN_TEST_TOR_NETWORK names its file; a test
+ * file that runs alone gets one of its own, which ends with the file. Call it at the file's top level or in a `before`
+ * outside of any suite, since the end is an `after` of whatever it is called in.
+ */
 export function sharedTorNetwork(): Promise<TorNetworkAccess> {
-  const file = process.env[VARIABLE]
-  if (file !== undefined) return Promise.resolve(JSON.parse(readFileSync(file, 'utf8')))
-  own ??= startOwn()
-  return own
+  shared ??= find()
+  return shared
 }
 
-async function startOwn(): Promise<TorNetworkAccess> {
-  const shared = await startShared()
-  after(() => shared.stop())
-  return shared.access
+async function find(): Promise<TorNetworkAccess> {
+  const file = process.env.POSTERN_TEST_TOR_NETWORK
+  if (file !== undefined && file !== '') return read(file)
+  const folder = await mkdtemp(join(tmpdir(), 'ptn-'))
+  const network = await startTorNetwork({ state: folder })
+  after(async () => {
+    await network.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return network
 }
 
-/** Starts a network in a folder of its own and makes it the one of this process and its children. */
-export async function startShared(): Promise<{ access: TorNetworkAccess; stop(): Promise<void> }> {
-  const state = mkdtempSync(join(tmpdir(), 'ptn-'))
+async function read(file: string): Promise<TorNetworkAccess> {
   try {
-    const network = await startTorNetwork({ state })
-    const access = { options: network.options, socksPort: network.socksPort, client: network.client }
-    const file = join(state, 'access.json')
-    writeFileSync(file, JSON.stringify(access))
-    process.env[VARIABLE] = file
-    return {
-      access,
-      async stop() {
-        delete process.env[VARIABLE]
-        await network.stop()
-        rmSync(state, { recursive: true, force: true })
-      },
-    }
-  } catch (error) {
-    rmSync(state, { recursive: true, force: true })
-    throw error
+    return JSON.parse(await readFile(file, 'utf8')) as TorNetworkAccess
+  } catch (cause) {
+    throw new PosternError(
+      'TorNetworkState',
+      `POSTERN_TEST_TOR_NETWORK names ${file}, which cannot be read: unset it, or run with global-setup.ts`,
+      { cause },
+    )
   }
 }
