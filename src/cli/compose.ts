@@ -73,7 +73,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Running> 
     steps.push(() => store.close())
     const cluster = new EmbeddedCluster(store, [...KUBERNETES_KINDS, ...TOR_KINDS])
     steps.push(() => cluster.close())
-    const env = { PATH: searchPath(), LANG: process.env.LANG ?? 'C.UTF-8' }
+    const cache = process.env.NODE_COMPILE_CACHE
+    const env = {
+      PATH: searchPath(),
+      LANG: process.env.LANG ?? 'C.UTF-8',
+      // Without it each agent keeps the type stripper in memory.
+      ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache }),
+    }
     const pods = new PodRunner({ cluster, state, programs: PROGRAMS, log, env })
     steps.push(() => pods.close())
     // Before the controllers, so that nothing of an earlier run is alive when they first look.

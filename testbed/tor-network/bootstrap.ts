@@ -7,8 +7,8 @@ const pollMs = 250
 const limitMs = 120_000
 
 /**
- * Waits until a tor says in its log that it is bootstrapped to `percent` (`fs.watch` with a slow poll behind it, since not every
- * file system reports changes).
+ * Waits until a tor says in its log that it is bootstrapped to `percent` (`fs.watch` with a slow poll behind it, since
+ * not every file system reports changes).
  */
 export async function waitForBootstrap(options: {
   log: string

@@ -8,7 +8,8 @@ Runs until SIGTERM or SIGINT, then ends everything.
 Usage: npm run -s tor-network -- --state DIR [--json] [--tor PATH]
 
   --state DIR   a folder for keys and logs, with a short path; an earlier network's files in it are replaced
-  --json        print one line {"options": {…}, "socksPort": N} when a client can build circuits, nothing else
+  --json        print one line {"options": {…}, "socksPort": N} when a client can build circuits:
+                options go as they are into TorDaemon.spec.options, socksPort is a visitor's
   --tor PATH    the tor program (default: tor)
   --help        this text
 `
@@ -77,6 +78,6 @@ try {
 } catch (error) {
   const code = codeOf(error) ?? ''
   const misused = code === 'BadArguments' || code === 'TorNetworkState' || code.startsWith('ERR_PARSE_ARGS')
-  console.error(`tor-network: ${messageOf(error)}${misused ? '\nTry --help.' : ''}`)
+  console.error(`tor-network: ${messageOf(error)}${misused ? `\n\n${help}` : ''}`)
   process.exitCode = misused ? 2 : 1
 }

@@ -3,30 +3,42 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { PosternError } from '../../src/core/errors.ts'
-import { startTorNetwork, type TorNetworkAccess } from './network.ts'
+import { startTorNetwork, type TorNetwork, type TorNetworkAccess } from './network.ts'
 
 let shared: Promise<TorNetworkAccess> | undefined
 
 /**
  * The Tor network of this test run. `global-setup.ts` has started one and POSTERN_TEST_TOR_NETWORK names its file; a test
- * file that runs alone gets one of its own, which ends with the file. Call it at the file's top level or in a `before`
- * outside of any suite, since the end is an `after` of whatever it is called in.
+ * file that runs alone gets one of its own, which ends with the file. Call it at the file's top level: the end is an
+ * `after` of whatever it is called in.
  */
 export function sharedTorNetwork(): Promise<TorNetworkAccess> {
-  shared ??= find()
+  const file = process.env.POSTERN_TEST_TOR_NETWORK
+  shared ??= file === undefined || file === '' ? startOwn() : read(file)
   return shared
 }
 
-async function find(): Promise<TorNetworkAccess> {
-  const file = process.env.POSTERN_TEST_TOR_NETWORK
-  if (file !== undefined && file !== '') return read(file)
-  const folder = await mkdtemp(join(tmpdir(), 'ptn-'))
-  const network = await startTorNetwork({ state: folder })
+async function startOwn(): Promise<TorNetworkAccess> {
+  const ended = new AbortController()
+  const starting = start(ended.signal)
+  // Before anything is awaited, while the caller's place in the test file is still known.
   after(async () => {
-    await network.stop()
-    await rm(folder, { recursive: true, force: true })
+    ended.abort()
+    await starting.then((own) => own.end()).catch(() => {})
   })
-  return network
+  return (await starting).network
+}
+
+async function start(signal: AbortSignal): Promise<{ network: TorNetwork; end(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'ptn-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    const network = await startTorNetwork({ state: folder, signal })
+    return { network, end: () => network.stop().then(remove) }
+  } catch (error) {
+    await remove()
+    throw error
+  }
 }
 
 async function read(file: string): Promise<TorNetworkAccess> {
