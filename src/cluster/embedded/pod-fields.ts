@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { PosternError } from '../../core/errors.ts'
+import { parseQuantity } from '../../core/quantity.ts'
 import type { Pod } from '../kinds.ts'
 import { type Container, type FieldSelector, specOf } from './pod-template.ts'
 
@@ -78,28 +79,15 @@ function lines(map: Record<string, string> | undefined): string {
     .join('\n')
 }
 
-const UNITS: Record<string, number> = {
-  '': 1,
-  m: 1e-3,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-  Ti: 2 ** 40,
-  Pi: 2 ** 50,
-}
-
 /**
  * A Kubernetes quantity (`128Mi`, `1.5G`, `250m`) in base units: bytes or cores.
  *
  * @throws PosternError CreateContainerConfigError
  */
 export function quantity(text: string): number {
-  const parts = /^(\d{1,18}(?:\.\d{1,9})?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/.exec(text.trim())
-  if (parts === null) throw configError(`"${text.slice(0, 40)}" is no quantity. Write it like 128Mi or 250m.`)
-  return Number(parts[1]) * UNITS[parts[2] ?? '']!
+  const value = parseQuantity(text)
+  if (value === undefined) {
+    throw configError(`"${text.slice(0, 40)}" is no quantity. Write it like 128Mi or 250m.`)
+  }
+  return value
 }

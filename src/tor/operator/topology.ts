@@ -1,19 +1,19 @@
+import { parseQuantity } from '../../core/quantity.ts'
 import { TOPOLOGY_VERSION, type TorTopology } from '../contract.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import type { ProxyDecision } from './proxy-status.ts'
-import { memoryBytes } from './quantity.ts'
 
 /** The topology of a daemon; the same world always gives the same document. */
 export function topologyOf(observed: Observed, decisions: readonly ProxyDecision[]): TorTopology {
   const { daemon, object } = observed
-  const limit = memoryBytes(object?.spec?.resources?.limits?.memory)
+  const limit = parseQuantity(object?.spec?.resources?.limits?.memory ?? '')
   return {
     version: TOPOLOGY_VERSION,
     daemon: {
       name: daemon.name,
       namespace: daemon.namespace,
       logLevel: object?.spec?.logLevel ?? 'notice',
-      ...(limit === undefined ? {} : { memoryLimit: limit }),
+      ...(limit === undefined ? {} : { memoryLimit: Math.floor(limit) }),
       options: sorted(object?.spec?.options ?? {}),
     },
     onions: observed.onions
