@@ -61,7 +61,7 @@ test('mistakes on the command line are one line, without a stack, and exit with 
     [['get'], /missing required argument 'kind'/],
     [['get', 'onionservces'], /did you mean 'onionservices'\?/],
     [['get', 'svc', '--wrong'], /unknown option '--wrong'/],
-    [['get', 'svc', '-o', 'xml'], /Allowed choices are wide, yaml, json/],
+    [['get', 'svc', '-o', 'xml'], /Allowed choices are wide, yaml, json; see/],
     [['describe', 'svc'], /name the Service to describe/],
     [['up', '/does/not/exist'], /does not exist: create it/],
     [['demo', '--output', 'json'], /needs --once/],

@@ -96,3 +96,26 @@ test('hidden files and folders are no content; the digest tells names from conte
   assert.deepEqual([...(await readFolder(one)).files.keys()], ['a'])
   assert.notEqual((await readFolder(one)).digest, (await readFolder(two)).digest)
 })
+
+test('tells an unchanged content once more after the folder could not be read', async () => {
+  const folder = join(base, 'away')
+  await mkdir(folder)
+  await writeFile(join(folder, 'a'), '1')
+  const seen: string[] = []
+  const watcher = new FolderWatcher({
+    folder,
+    onContent: ({ files }) => void seen.push(String(files.get('a'))),
+    onError: () => void seen.push('error'),
+    rescanMs: 10,
+  })
+  try {
+    await watcher.start()
+    await rename(folder, `${folder}-moved`)
+    await until('the error', () => seen.includes('error'))
+    await rename(`${folder}-moved`, folder)
+    await until('the content', () => seen.length === 3)
+    assert.deepEqual(seen, ['1', 'error', '1'])
+  } finally {
+    watcher.close()
+  }
+})

@@ -13,7 +13,10 @@ export interface FolderContent {
 
 export interface WatcherOptions {
   folder: string
-  /** Called with the first content and then at every change of it, one call after the other. */
+  /**
+   * Called with the first content, at every change of it, and once more, even unchanged, when the folder can be read
+   * again after `onError`; one call after the other.
+   */
   onContent(content: FolderContent): void | Promise<void>
   /** The folder cannot be read now; called once until it can. What was read before stays in force. */
   onError?(error: unknown): void
@@ -77,8 +80,9 @@ export class FolderWatcher {
     this.#listen()
     try {
       const content = await readFolder(this.#options.folder)
+      const recovered = this.#failing
       this.#failing = false
-      if (content.digest === this.#digest || this.#closed) return
+      if ((content.digest === this.#digest && !recovered) || this.#closed) return
       this.#digest = content.digest
       await this.#options.onContent(content)
     } catch (error) {

@@ -18,7 +18,10 @@ try {
     if (caught.exitCode === 0) process.exit(Exit.ok)
     if (caught.code === 'commander.help') process.exit(Exit.usage)
     error = new UsageError(
-      `${caught.message.replace(/^error: /, '').replace('\n', ' ')}; see 'postern --help'`,
+      `${caught.message
+        .replace(/^error: /, '')
+        .replace('\n', ' ')
+        .replace(/\.$/, '')}; see 'postern --help'`,
     )
   }
   process.stderr.write(`${errorText(error, (process.env.POSTERN_DEBUG ?? '') !== '')}\n`)

@@ -67,7 +67,7 @@ export const MANIFEST_KINDS: ManifestKind[] = [
   ...shapes.map(([kind, shape]) => ({
     kind,
     validate: (document: unknown) =>
-      (shape.safeParse(document).error?.issues ?? []).map((issue) => ({
+      (shape.safeParse(document, { reportInput: true }).error?.issues ?? []).map((issue) => ({
         path: issue.path.map((step) => (typeof step === 'number' ? step : String(step))),
         message:
           issue.code === 'invalid_type' && issue.input === undefined

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { request } from 'node:https'
+import { Agent, request } from 'node:https'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { messageOf, PosternError } from '../core/errors.ts'
 
@@ -21,6 +22,8 @@ export interface ReportView<Report> {
 
 interface Follower<Report> {
   source: ReportSource
+  /** One connection, kept between polls: a busy agent answers many times a second. */
+  connections: Agent
   stop: AbortController
   view: ReportView<Report>
 }
@@ -57,10 +60,15 @@ export class Reports<Report extends { revision: number }> {
     const old = this.#followers.get(key)
     if (old !== undefined && source !== undefined && sameSource(old.source, source)) return
     if (old === undefined && source === undefined) return
-    old?.stop.abort()
+    if (old !== undefined) end(old)
     this.#followers.delete(key)
     if (source !== undefined) {
-      const follower: Follower<Report> = { source, stop: new AbortController(), view: {} }
+      const follower: Follower<Report> = {
+        source,
+        connections: new Agent({ keepAlive: true, maxSockets: 1 }),
+        stop: new AbortController(),
+        view: {},
+      }
       this.#followers.set(key, follower)
       void this.#run(key, follower)
     }
@@ -68,7 +76,7 @@ export class Reports<Report extends { revision: number }> {
   }
 
   close(): void {
-    for (const { stop } of this.#followers.values()) stop.abort()
+    for (const follower of this.#followers.values()) end(follower)
     this.#followers.clear()
   }
 
@@ -78,7 +86,7 @@ export class Reports<Report extends { revision: number }> {
     while (!signal.aborted) {
       try {
         const after = follower.view.report?.revision
-        const report = this.#guard(JSON.parse(await poll(follower.source, after, signal)))
+        const report = this.#guard(JSON.parse(await poll(follower, after, signal)))
         if (signal.aborted) return
         retry = RETRY_FIRST
         // A smaller revision is an agent that started anew: as much a change as a larger one.
@@ -93,29 +101,28 @@ export class Reports<Report extends { revision: number }> {
           follower.view = { error: message }
           this.#changed(key)
         }
-        await pause(retry, signal)
+        await pause(retry, undefined, { signal }).catch(() => {})
         retry = Math.min(RETRY_MOST, retry * 2)
       }
     }
   }
 }
 
+function end(follower: Follower<unknown>): void {
+  follower.stop.abort()
+  follower.connections.destroy()
+}
+
 function sameSource(a: ReportSource, b: ReportSource): boolean {
   return a.host === b.host && a.port === b.port && a.certificate === b.certificate && a.token === b.token
 }
 
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds)
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
-}
-
 /** One poll. The token is sent only once the peer has proven to hold the pinned certificate's key. */
-function poll(source: ReportSource, after: number | undefined, signal: AbortSignal): Promise<string> {
+function poll(
+  { source, connections }: Follower<unknown>,
+  after: number | undefined,
+  signal: AbortSignal,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const pinned = new X509Certificate(source.certificate).fingerprint256
     const call = request(
@@ -124,7 +131,7 @@ function poll(source: ReportSource, after: number | undefined, signal: AbortSign
         port: source.port,
         path: after === undefined ? '/report' : `/report?after=${after}`,
         headers: { authorization: `Bearer ${source.token}` },
-        agent: false,
+        agent: connections,
         ca: source.certificate,
         checkServerIdentity: (_host, certificate) =>
           certificate.fingerprint256 === pinned

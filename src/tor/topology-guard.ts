@@ -131,7 +131,7 @@ function proxy(value: unknown, at: string): ProxyPlan {
 
 function target(value: unknown, at: string): ProxyTarget {
   const from = object(value, at)
-  const address = string(from.onion, `${at}.onion`, 256)
+  const address = string(from.onion, `${at}.onion`, 255)
   if (!ONION.test(address)) throw invalid(`${at}.onion`, 'is not a v3 onion address with .onion')
   return {
     name: name(from.name, `${at}.name`),

@@ -138,6 +138,7 @@ const MEANINGS: Record<string, string> = {
   MULTIPLE_ANCHORS: 'has two anchors on one value: remove one',
   MULTIPLE_TAGS: 'has two tags on one value: remove one',
   NON_STRING_KEY: 'has a field name that is no text: put it in quotes',
+  RESOURCE_EXHAUSTION: 'is nested too deeply: flatten it',
   TAB_AS_INDENT: 'is indented with a tab: use spaces',
   TAG_RESOLVE_FAILED: 'has a tag (!name) that is not known: remove it',
   UNEXPECTED_TOKEN: 'has something here that does not belong: put values with special characters in quotes',

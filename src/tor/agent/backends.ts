@@ -68,7 +68,13 @@ export class Backends {
     const entries = this.#onions.get(address)
     for (const port of ports) {
       const entry = entries?.get(port.virtualPort)
-      if (entry !== undefined) entry.endpoints = port.endpoints
+      if (entry === undefined) continue
+      // What was said of the endpoints before says nothing of the new ones.
+      const moved = entry.error !== undefined && !sameEndpoints(entry.endpoints, port.endpoints)
+      entry.endpoints = port.endpoints
+      if (!moved) continue
+      delete entry.error
+      this.#options.onChange()
     }
   }
 
@@ -161,4 +167,8 @@ export class Backends {
       if (!this.#paths.has(path)) return path
     }
   }
+}
+
+function sameEndpoints(a: readonly Endpoint[], b: readonly Endpoint[]): boolean {
+  return a.length === b.length && a.every(({ host, port }, i) => host === b[i]?.host && port === b[i].port)
 }

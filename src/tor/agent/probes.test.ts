@@ -111,3 +111,24 @@ test('a changed target is probed anew, what is gone is not', async () => {
   assert.ok(ports.length <= length + 1)
   assert.equal(tested.result('p', 'a'), undefined)
 })
+
+test('who waited for a place when tor went down is not asked before it is up, and then once', async () => {
+  const asked: string[] = []
+  const tested = start(
+    (target, { signal }) => {
+      asked.push(target.name)
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    },
+    { parallel: 1 },
+  )
+  tested.want(plan('a', 'b'))
+  tested.enable(true)
+  await until('a is asked', () => asked.length === 1)
+  // Its timer has run out: it is in the queue.
+  await pause(20)
+  tested.enable(false)
+  await pause(20)
+  assert.deepEqual(asked, ['a'])
+  tested.enable(true)
+  await until('a is asked again', () => asked.length === 2)
+})

@@ -78,6 +78,8 @@ export class Probes {
   enable(on: boolean): void {
     if (this.#on === on) return
     this.#on = on
+    // Whoever waits for a free place would be asked though tor is down, and twice once it is up again.
+    this.#queue.length = 0
     for (const entry of this.#entries.values()) {
       stop(entry)
       delete entry.result

@@ -7,7 +7,7 @@ export interface TrackedOnion extends LiveOnion {
   uploadsAcknowledged: number
   /** By the wall's clock, for the report. */
   lastUploadTime?: number
-  /** Directories that were asked and have not answered. */
+  /** Directories that were asked since it was added, the newest last; each may be asked for two descriptors. */
   open: Set<string>
   /** tor's reason for the newest upload that failed. */
   failure?: string
@@ -40,7 +40,10 @@ export function countUpload(onion: TrackedOnion, event: HsDescEvent, now: number
   if (event.action === 'UPLOAD') {
     onion.uploadsAsked += 1
     onion.unacknowledgedSince ??= now
-    if (onion.open.size < OPEN_LIMIT) onion.open.add(directory)
+    // Directories change every day: the one that was asked longest ago makes room, or later answers would not count.
+    onion.open.delete(directory)
+    onion.open.add(directory)
+    if (onion.open.size > OPEN_LIMIT) onion.open.delete(onion.open.values().next().value!)
     return true
   }
   if (!onion.open.has(directory)) return false

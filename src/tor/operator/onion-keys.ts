@@ -52,7 +52,11 @@ function readSecret(secret: Secret): KeyState {
   }
 }
 
-/** The Secret that keeps a key that was made, in tor's own three files. */
+/**
+ * The Secret that keeps a key that was made, in tor's own three files. It has no owner: a key is an address, so by
+ * default it outlives its OnionService and is taken up again by the next of that name. For `keyRetention: Delete`
+ * `retentionChange` applies the owner afterwards, since what is set at creation no later apply could take back.
+ */
 export function keySecret(onion: OnionService, key: OnionKey): Resource {
   const files = writeOnionKeyFiles(key)
   const data = Object.fromEntries(
@@ -65,8 +69,6 @@ export function keySecret(onion: OnionService, key: OnionKey): Resource {
       namespace: onion.metadata.namespace ?? 'default',
       name: onionKeyName(onion.metadata.name),
       labels: { ...MANAGED_BY, 'app.kubernetes.io/part-of': 'postern' },
-      // A key is an address: by default it outlives its OnionService, and is taken up again by the next of that name.
-      ...(onion.spec.keyRetention === 'Delete' ? { ownerReferences: [ownerReference(onion)] } : {}),
     },
     type: 'Opaque',
     data,

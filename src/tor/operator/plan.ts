@@ -1,5 +1,5 @@
 import { emptyPlan, type Plan } from '../../controller/plan.ts'
-import { keyOf, type Resource } from '../../core/resource.ts'
+import { keyOf, type Resource, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { Reason } from '../api/reasons.ts'
 import { daemonConditions } from './daemon-status.ts'
@@ -90,7 +90,7 @@ function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDec
     const state = onionState(onion, report)
     const hostname = onion.key.state === 'valid' ? `${onion.key.key.address}.onion` : undefined
     const fields = hostname === undefined ? {} : { hostname }
-    add(plan, statusOf(onion.object, onionConditions(onion, observed, now), fields, now))
+    add(plan, onion.object, statusOf(onion.object, onionConditions(onion, observed, now), fields, now))
     if (state?.lastUpload !== undefined) {
       const expires = state.lastUpload + DESCRIPTOR_LIFETIME - now
       if (expires > 0) plan.again = Math.min(plan.again ?? Number.POSITIVE_INFINITY, expires)
@@ -98,7 +98,7 @@ function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDec
   }
   for (const decision of decisions) {
     const fields = { targets: proxyTargets(decision, observed) }
-    add(plan, statusOf(decision.proxy, proxyConditions(decision, observed), fields, now))
+    add(plan, decision.proxy, statusOf(decision.proxy, proxyConditions(decision, observed), fields, now))
   }
   if (observed.object !== undefined) {
     const fields = {
@@ -108,12 +108,13 @@ function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDec
         ? {}
         : { onionsPublished: report.onions.filter((onion) => onion.state === 'published').length }),
     }
-    add(plan, statusOf(observed.object, daemonConditions(observed), fields, now))
+    add(plan, observed.object, statusOf(observed.object, daemonConditions(observed), fields, now))
   }
 }
 
-function add(plan: Plan, status: ReturnType<typeof statusOf>): void {
-  plan.status.push(status.patch)
+/** A report may come many times a second, for many onions: what is said already is not even tried. */
+function add(plan: Plan, object: Resource, status: ReturnType<typeof statusOf>): void {
+  if (!sameJson(object.status, status.patch.status)) plan.status.push(status.patch)
   plan.notes.push(...status.notes)
 }
 
@@ -126,7 +127,7 @@ function planMissingDaemon(plan: Plan, observed: Observed, now: number): Plan {
     const conditions = withReady([{ type, status: 'False', reason: Reason.DaemonNotFound, message }], '')
     const onion = observed.onions.find((one) => keyOf(one.object) === keyOf(object) && one.object === object)
     const fields = onion?.key.state === 'valid' ? { hostname: `${onion.key.key.address}.onion` } : {}
-    add(plan, statusOf(object, conditions, fields, now))
+    add(plan, object, statusOf(object, conditions, fields, now))
   }
   return plan
 }

@@ -43,13 +43,25 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
       taken.set(target.listenPort, keyOf(object))
       decision.plan.targets.push({
         name: target.name,
-        onion: target.onion.toLowerCase(),
+        onion: hostOf(target.onion),
         port: target.port,
         listenPort: target.listenPort,
       })
     }
     return decision
   })
+}
+
+/**
+ * The address with `.onion`, of any form that the kind takes (white space, capitals, subdomains, no suffix): the agent
+ * refuses a whole topology for one address that it does not know as such. tor itself drops subdomains.
+ */
+function hostOf(onion: string): string {
+  const name = onion
+    .trim()
+    .toLowerCase()
+    .replace(/\.onion$/, '')
+  return `${name.slice(name.lastIndexOf('.') + 1)}.onion`
 }
 
 export function proxyConditions(decision: ProxyDecision, observed: Observed): ConditionInput[] {
