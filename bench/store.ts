@@ -10,7 +10,7 @@ import type { Report } from './figure.ts'
  * V8 grows lazily up to its limits, so the limits decide what a process takes; and without a compile cache 30 MB of it
  * are the type stripper, which no bundle has.
  */
-const FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=96']
+const FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=192']
 
 /** The embedded store with 10,000 objects: in processes of their own, since memory is measured. */
 export async function store(report: Report): Promise<void> {

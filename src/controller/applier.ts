@@ -18,8 +18,14 @@ export async function applyPlan(cluster: Cluster, plan: Plan, manager: FieldMana
     await cluster.create(object, manager)
     writes++
   }
+  /** One object that the cluster does not take must not keep the others, or the word of it, from their users. */
+  const failures: unknown[] = []
   for (const object of plan.apply) {
-    if ((await cluster.apply(object, manager)) !== 'unchanged') writes++
+    try {
+      if ((await cluster.apply(object, manager)) !== 'unchanged') writes++
+    } catch (error) {
+      failures.push(error)
+    }
   }
   for (const ref of plan.remove) {
     await cluster.remove(ref)
@@ -34,5 +40,6 @@ export async function applyPlan(cluster: Cluster, plan: Plan, manager: FieldMana
     }
   }
   for (const note of plan.notes) cluster.note(note)
+  if (failures.length > 0) throw failures[0]
   return { writes }
 }

@@ -101,7 +101,7 @@ export class TorAgent {
       },
     })
     this.#tor = new TorProcess({
-      tor: options.tor ?? '/usr/bin/tor',
+      tor: options.tor ?? 'tor',
       paths,
       network: options.network ?? true,
       log,

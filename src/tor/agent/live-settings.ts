@@ -30,16 +30,10 @@ export class LiveSettings {
   rejected: string | undefined
 
   /** The process was started with these. */
-  startedWith(settings: readonly Setting[], rejected?: string): void {
+  startedWith(settings: readonly Setting[]): void {
     this.#applied = [...settings]
     this.#refused = ''
-    this.rejected = rejected
-  }
-
-  /** Remembers that these were refused already, so that they are not sent. */
-  refuse(wanted: readonly Setting[], rejected: string): void {
-    this.#refused = JSON.stringify(wanted)
-    this.rejected = rejected
+    this.rejected = undefined
   }
 
   /** @throws what the control connection throws, except a refusal */
@@ -56,7 +50,8 @@ export class LiveSettings {
       if (reset.length > 0) await control.resetConf(...reset)
     } catch (error) {
       if (!(error instanceof ControlError)) throw error
-      this.refuse(wanted, `tor goes on with its options from before: ${messageOf(error)}`)
+      this.#refused = text
+      this.rejected = `tor goes on with its options from before: ${messageOf(error)}`
       return
     }
     this.#applied = [...wanted]

@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Command, type ExitInfo, Supervisor } from '../../agent/supervisor.ts'
-import { codeOf, messageOf } from '../../core/errors.ts'
+import { codeOf, messageOf, PosternError } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import type { TorState, TorTopology } from '../contract.ts'
 import { ControlClient } from '../control/client.ts'
@@ -53,6 +53,8 @@ export class TorProcess {
   #settling: Promise<void> = Promise.resolve()
   #lastWarning: string | undefined
   #stopping = false
+  /** This tor was just started and nobody has had hold of it. */
+  #fresh = true
 
   constructor(options: TorProcessOptions) {
     this.#options = options
@@ -89,6 +91,8 @@ export class TorProcess {
     this.#refusedOptions = userSettings(daemon.options).refused
     if (this.#worker !== undefined) void this.#settle(this.#worker).catch(() => {})
     this.#supervisor.start()
+    // What was wrong with the last start may be mended.
+    this.#supervisor.retryNow()
   }
 
   /** Ends a tor that does not answer any more; it is started again. */
@@ -113,27 +117,21 @@ export class TorProcess {
     await mkdir(paths.data, { recursive: true, mode: 0o700 })
     // A socket of the tor before this one must not be taken for its successor's.
     await rm(paths.control, { force: true })
-    let user = userSettings(daemon.options).settings
-    await this.#writeTorrc(user)
+    const user = userSettings(daemon.options).settings
+    await writeFile(paths.torrc, torrc(daemon, user, paths, process.pid), { mode: 0o600 })
     const args = ['--defaults-torrc', '/dev/null', '-f', paths.torrc]
     this.#managed.startedWith(managedSettings(daemon))
     this.#user.startedWith(user)
     const problem = user.length === 0 ? undefined : await verify(tor, args)
     if (problem !== undefined) {
-      // One option that tor does not take must not keep every onion down.
-      this.#options.log.warn({ problem }, "tor refuses the topology's options and is started without them")
-      this.#user.startedWith([])
-      this.#user.refuse(user, `tor runs without daemon.options: ${problem}`)
-      user = []
-      await this.#writeTorrc(user)
+      // Without them it might connect where its user never wanted it to: another network, past a proxy or a bridge.
+      throw new PosternError(
+        'OptionsRefused',
+        `tor does not take the daemon's options, and is not started without them; correct spec.options: ${problem}`,
+      )
     }
     this.#options.onChange()
     return { command: tor, args }
-  }
-
-  #writeTorrc(user: ReturnType<typeof userSettings>['settings']): Promise<void> {
-    const { paths } = this.#options
-    return writeFile(paths.torrc, torrc(this.#daemon!, user, paths, process.pid), { mode: 0o600 })
   }
 
   #started(pid: number): void {
@@ -161,7 +159,7 @@ export class TorProcess {
 
   /** Gets hold of a started tor, and of its control port again whenever that connection is lost. */
   async #attach(life: AbortSignal): Promise<void> {
-    let fresh = true
+    this.#fresh = true
     let heard = performance.now()
     let wait = 10
     while (!life.aborted) {
@@ -170,8 +168,7 @@ export class TorProcess {
         const worker = await this.#connect(life)
         try {
           this.#worker = worker
-          await this.#open(worker, life, fresh)
-          fresh = false
+          await this.#open(worker, life)
           const ended = await worker.closed
           if (!life.aborted) {
             if (!this.#stopping)
@@ -217,19 +214,22 @@ export class TorProcess {
     return control
   }
 
-  async #open(worker: ControlClient, life: AbortSignal, fresh: boolean): Promise<void> {
+  async #open(worker: ControlClient, life: AbortSignal): Promise<void> {
     worker.onEvent((event) => {
       if (event.type === 'STATUS_CLIENT') this.#bootstrap(bootstrapOfEvent(event))
       this.#options.onEvent(event)
     })
     await worker.setEvents(EVENTS)
     await this.#settle(worker)
-    if (this.#options.network && fresh) await worker.setConf([['DisableNetwork', '0']])
+    if (this.#options.network) await worker.setConf([['DisableNetwork', '0']])
+    life.throwIfAborted()
+    const phase = await worker.getInfo('status/bootstrap-phase')
     life.throwIfAborted()
     const { reason: _reason, message: _message, ...rest } = this.#state
     this.#state = rest
+    const fresh = this.#fresh
+    this.#fresh = false
     this.#options.onAttached(worker, fresh)
-    const phase = await worker.getInfo('status/bootstrap-phase')
     if (!life.aborted) this.#bootstrap(bootstrapOfPhase(phase['status/bootstrap-phase'] ?? ''))
     this.#options.onChange()
   }

@@ -16,6 +16,7 @@ export const ProxyCondition = {
 export const DaemonCondition = {
   Ready: 'Ready',
   TorBootstrapped: 'TorBootstrapped',
+  TopologyApplied: 'TopologyApplied',
   VersionSupported: 'VersionSupported',
 } as const
 
@@ -25,7 +26,6 @@ export const Reason = {
   /** All is as it should be. */
   Ready: 'Ready',
 
-  SpecInvalid: 'SpecInvalid',
   DaemonNotFound: 'DaemonNotFound',
   AgentSilent: 'AgentSilent',
 
@@ -57,6 +57,7 @@ export const Reason = {
   Bootstrapping: 'Bootstrapping',
   PodNotReady: 'PodNotReady',
   TopologyRejected: 'TopologyRejected',
+  TopologyInForce: 'TopologyInForce',
   VersionSupported: 'VersionSupported',
   VersionTooOld: 'VersionTooOld',
 } as const

@@ -12,25 +12,21 @@ export function daemonConditions(observed: Observed): ConditionInput[] {
   const silent = agentSilent(observed)
   if (silent !== undefined) {
     return withReady(
-      ['TorBootstrapped', 'VersionSupported'].map((type) => ({
-        type,
-        status: 'Unknown' as const,
-        ...silent,
-      })),
+      ['TorBootstrapped', 'VersionSupported'].map((type) => ({ type, ...silent })),
       '',
     )
   }
   const { tor, rejected } = observed.view!.report!
-  return withReady([bootstrapped(tor, rejected), version(tor)], 'tor is connected to the network')
+  return withReady(
+    [bootstrapped(tor), topologyApplied(rejected), version(tor)],
+    'tor is connected to the network',
+  )
 }
 
-function bootstrapped(tor: TorState, rejected: string | undefined): ConditionInput {
+function bootstrapped(tor: TorState): ConditionInput {
   const type = 'TorBootstrapped'
   if (tor.reason !== undefined) {
     return { type, status: 'False', reason: tor.reason, message: tor.message ?? 'tor does not run' }
-  }
-  if (rejected !== undefined) {
-    return { type, status: 'False', reason: Reason.TopologyRejected, message: rejected }
   }
   if (!tor.bootstrapped) {
     return {
@@ -41,6 +37,19 @@ function bootstrapped(tor: TorState, rejected: string | undefined): ConditionInp
     }
   }
   return { type, status: 'True', reason: Reason.Bootstrapped, message: 'tor is connected to the network' }
+}
+
+function topologyApplied(rejected: string | undefined): ConditionInput {
+  const type = 'TopologyApplied'
+  if (rejected !== undefined) {
+    return { type, status: 'False', reason: Reason.TopologyRejected, message: rejected }
+  }
+  return {
+    type,
+    status: 'True',
+    reason: Reason.TopologyInForce,
+    message: 'all that was asked for is in force',
+  }
 }
 
 function version(tor: TorState): ConditionInput {

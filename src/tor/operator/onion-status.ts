@@ -1,4 +1,5 @@
-import type { ConditionInput } from '../../core/conditions.ts'
+import type { ConditionInput, ConditionStatus } from '../../core/conditions.ts'
+import { DEFAULT_DAEMON } from '../api/group.ts'
 import { Reason } from '../api/reasons.ts'
 import type { OnionState, TorReport } from '../contract.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
@@ -73,7 +74,7 @@ function published(
     }
   }
   const silent = agentSilent(observed)
-  if (silent !== undefined) return { type, status: 'Unknown', ...silent }
+  if (silent !== undefined) return { type, ...silent }
   if (state === undefined) {
     return { type, status: 'Unknown', reason: Reason.Pending, message: 'the daemon has not taken it up yet' }
   }
@@ -114,9 +115,22 @@ function published(
 }
 
 /** Why the daemon's agent cannot be believed now; undefined while it reports. */
-export function agentSilent(observed: Observed): { reason: string; message: string } | undefined {
-  const { view, pod, object } = observed
+export function agentSilent(
+  observed: Observed,
+): { status: ConditionStatus; reason: string; message: string } | undefined {
+  const { view, daemon, object } = observed
+  if (object === undefined && daemon.name !== DEFAULT_DAEMON) {
+    return {
+      status: 'False',
+      reason: Reason.DaemonNotFound,
+      message: `TorDaemon ${daemon.name} does not exist in namespace ${daemon.namespace}; create it, or remove spec.daemonRef to use the default one`,
+    }
+  }
   if (view?.report !== undefined) return undefined
+  return { status: 'Unknown', ...whySilent(observed) }
+}
+
+function whySilent({ view, pod, object }: Observed): { reason: string; message: string } {
   if (object === undefined) return { reason: Reason.Pending, message: 'the daemon is being made' }
   const waiting = pod?.status?.containerStatuses?.find((one) => one.state?.waiting !== undefined)?.state
     ?.waiting

@@ -1,14 +1,13 @@
 import { emptyPlan, type Plan } from '../../controller/plan.ts'
-import { keyOf, type Resource, sameJson } from '../../core/resource.ts'
+import { type Resource, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
-import { Reason } from '../api/reasons.ts'
 import { daemonConditions } from './daemon-status.ts'
 import { PROVISIONED_ANNOTATION, ref, SOURCE_ANNOTATION } from './names.ts'
 import type { Observed } from './observed.ts'
 import { keySecret, retentionChange } from './onion-keys.ts'
 import { DESCRIPTOR_LIFETIME, onionConditions, onionState } from './onion-status.ts'
 import { decideProxies, type ProxyDecision, proxyConditions, proxyTargets } from './proxy-status.ts'
-import { statusOf, withReady } from './status.ts'
+import { statusOf } from './status.ts'
 import { publishable, topologyOf } from './topology.ts'
 import {
   deployment,
@@ -28,8 +27,8 @@ export function plan(observed: Observed, now: number): Plan {
   planKeys(plan, observed)
   if (object === undefined) {
     if (!bound) return plan
-    if (daemon.name !== DEFAULT_DAEMON) return planMissingDaemon(plan, observed, now)
-    plan.create.push(provisionedDaemon(daemon))
+    // A daemon of another name is never made: a spelling mistake is likelier than a wish.
+    if (daemon.name === DEFAULT_DAEMON) plan.create.push(provisionedDaemon(daemon))
   } else if (!bound && isProvisioned(object)) {
     plan.remove.push(ref(object.apiVersion, object.kind, daemon.namespace, daemon.name))
     return plan
@@ -116,18 +115,4 @@ function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDec
 function add(plan: Plan, object: Resource, status: ReturnType<typeof statusOf>): void {
   if (!sameJson(object.status, status.patch.status)) plan.status.push(status.patch)
   plan.notes.push(...status.notes)
-}
-
-/** A daemon that was named and does not exist: everybody bound to it is told, nothing else happens. */
-function planMissingDaemon(plan: Plan, observed: Observed, now: number): Plan {
-  const { daemon } = observed
-  const message = `TorDaemon ${daemon.name} does not exist in namespace ${daemon.namespace}; create it, or remove spec.daemonRef to use the default one`
-  for (const { object } of [...observed.onions, ...observed.proxies]) {
-    const type = object.kind === 'OnionService' ? 'Published' : 'TargetsReachable'
-    const conditions = withReady([{ type, status: 'False', reason: Reason.DaemonNotFound, message }], '')
-    const onion = observed.onions.find((one) => keyOf(one.object) === keyOf(object) && one.object === object)
-    const fields = onion?.key.state === 'valid' ? { hostname: `${onion.key.key.address}.onion` } : {}
-    add(plan, object, statusOf(object, conditions, fields, now))
-  }
-  return plan
 }

@@ -3,7 +3,7 @@ import { keyOf } from '../../core/resource.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import { Reason } from '../api/reasons.ts'
 import type { ProxyPlan } from '../contract.ts'
-import { type DaemonId, MANAGED_BY, metricsName } from './names.ts'
+import { type DaemonId, metricsName } from './names.ts'
 import type { Observed, ObservedProxy } from './observed.ts'
 import { agentSilent } from './onion-status.ts'
 import { withReady } from './status.ts'
@@ -29,7 +29,7 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
     }
     const foreign =
       service !== undefined &&
-      service.metadata.labels?.['app.kubernetes.io/managed-by'] !== MANAGED_BY['app.kubernetes.io/managed-by']
+      !service.metadata.ownerReferences?.some((owner) => owner.uid === object.metadata.uid)
     if (foreign || object.metadata.name === metricsName(daemon)) {
       decision.nameTaken = `a Service ${object.metadata.name} is there already and is not this proxy's; rename the OnionProxy or the Service`
       return decision
@@ -109,7 +109,7 @@ function portsAccepted(decision: ProxyDecision, observed: Observed): ConditionIn
     return { type, status: 'False', reason: Reason.PortTaken, message }
   }
   const silent = agentSilent(observed)
-  if (silent !== undefined) return { type, status: 'Unknown', ...silent }
+  if (silent !== undefined) return { type, ...silent }
   for (const target of decision.plan.targets) {
     const state = targetState(decision, observed, target.name)
     if (state === undefined) {
@@ -143,7 +143,7 @@ function targetsReachable(decision: ProxyDecision, observed: Observed): Conditio
     }
   }
   const silent = agentSilent(observed)
-  if (silent !== undefined) return { type, status: 'Unknown', ...silent }
+  if (silent !== undefined) return { type, ...silent }
   let unknown = 0
   for (const target of decision.plan.targets) {
     const state = targetState(decision, observed, target.name)

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Cluster, StatusPatch } from '../cluster/cluster.ts'
+import { ClusterError } from '../cluster/errors.ts'
+import type { Resource } from '../core/resource.ts'
+import { applyPlan } from './applier.ts'
+import { emptyPlan, type Plan } from './plan.ts'
+
+const object = (name: string): Resource => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } })
+const status = (name: string): StatusPatch => ({
+  ref: { apiVersion: 'v1', kind: 'ConfigMap', name },
+  status: {},
+})
+
+/** Takes everything but what is called `bad`, and knows nothing called `gone`. */
+function cluster(done: string[]): Cluster {
+  return {
+    apply: async ({ metadata }: Resource) => {
+      if (metadata.name === 'bad') throw new ClusterError('Invalid', 'too large')
+      done.push(`apply ${metadata.name}`)
+      return 'changed'
+    },
+    create: async ({ metadata }: Resource) => {
+      if (metadata.name === 'bad') throw new ClusterError('AlreadyExists', 'it is there')
+      done.push(`create ${metadata.name}`)
+    },
+    applyStatus: async ({ ref }: StatusPatch) => {
+      if (ref.name === 'gone') throw new ClusterError('NotFound', 'it is gone')
+      done.push(`status ${ref.name}`)
+      return 'unchanged'
+    },
+    remove: async ({ name }: { name: string }) => done.push(`remove ${name}`),
+    note: () => done.push('note'),
+  } as unknown as Cluster
+}
+
+async function run(plan: Partial<Plan>): Promise<{ done: string[]; error?: unknown; writes?: number }> {
+  const done: string[] = []
+  try {
+    const { writes } = await applyPlan(cluster(done), { ...emptyPlan(), ...plan }, 'test')
+    return { done, writes }
+  } catch (error) {
+    return { done, error }
+  }
+}
+
+test('an object that is not taken keeps neither the others nor the statuses back, and is told', async () => {
+  const { done, error } = await run({ apply: [object('bad'), object('good')], status: [status('one')] })
+  assert.deepEqual(done, ['apply good', 'status one'])
+  assert.equal((error as ClusterError).code, 'Invalid')
+})
+
+test('what is there already is never overwritten: the run ends', async () => {
+  const { done, error } = await run({ create: [object('bad')], apply: [object('good')] })
+  assert.deepEqual(done, [])
+  assert.equal((error as ClusterError).code, 'AlreadyExists')
+})
+
+test('a status whose object is gone is nobody’s business, and what is unchanged is no write', async () => {
+  const result = await run({ status: [status('gone'), status('one')] })
+  assert.deepEqual(result, { done: ['status one'], writes: 0 })
+})
