@@ -14,12 +14,16 @@ export function guardReport(document: unknown): TorReport {
   if (typeof report.applied !== 'string') fail('applied')
   const tor = object(report.tor, 'tor')
   if (typeof tor.running !== 'boolean' || typeof tor.bootstrapped !== 'boolean') fail('tor')
+  if (typeof tor.progress !== 'number') fail('tor.progress')
   for (const onion of list(report.onions, 'onions')) {
     if (typeof onion.name !== 'string' || typeof onion.address !== 'string') fail('onions')
     if (typeof onion.state !== 'string') fail('onions.state')
+    if (onion.lastUpload !== undefined && typeof onion.lastUpload !== 'number') fail('onions.lastUpload')
   }
   for (const target of list(report.targets, 'targets')) {
     if (typeof target.proxy !== 'string' || typeof target.target !== 'string') fail('targets')
+    if (typeof target.listening !== 'boolean') fail('targets.listening')
+    if (target.reachable !== undefined && typeof target.reachable !== 'boolean') fail('targets.reachable')
   }
   return report as unknown as TorReport
 }

@@ -44,7 +44,8 @@ export function resolveBackend(
       `${named} is an ExternalName, which would send visitors to an outside name; use a Service without selector and an EndpointSlice with its addresses`,
     )
   }
-  const ports = service.spec?.ports ?? []
+  // Tor carries TCP only.
+  const ports = (service.spec?.ports ?? []).filter((one) => (one.protocol ?? 'TCP') === 'TCP')
   const port = ports.find((one) => one.port === backend.port || one.name === backend.port)
   if (port === undefined) {
     return no(
@@ -74,7 +75,9 @@ export function resolveBackend(
 function readyEndpoints(slices: readonly EndpointSlice[], port: ServicePort): Endpoint[] {
   const endpoints: Endpoint[] = []
   for (const slice of slices) {
-    const target = slice.ports?.find((one) => (one.name ?? '') === (port.name ?? ''))?.port
+    const target = slice.ports?.find(
+      (one) => (one.name ?? '') === (port.name ?? '') && (one.protocol ?? 'TCP') === 'TCP',
+    )?.port
     if (target === undefined) continue
     for (const endpoint of slice.endpoints ?? []) {
       if (endpoint.conditions?.ready === false) continue

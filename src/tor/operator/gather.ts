@@ -8,7 +8,7 @@ import { resolveBackend } from './backend.ts'
 import { keysName, topologyName } from './names.ts'
 import type { Observed, ObservedOnion, TorSettings } from './observed.ts'
 import { keySecretName, keyState } from './onion-keys.ts'
-import { type AddressBook, BY_DAEMON, BY_INSTANCE, BY_SERVICE, byAge, type World } from './world.ts'
+import { type AddressBook, BY_DAEMON, BY_INSTANCE, BY_SERVICE, byAge, podOf, type World } from './world.ts'
 
 /** All that the state of a daemon follows from, read from the caches; undefined when there is nothing to do. */
 export function gather(
@@ -25,7 +25,7 @@ export function gather(
   if (object === undefined && onions.length + proxies.length === 0) return undefined
   const topology = world.configMaps.get(keyFor(daemon.namespace, topologyName(daemon)))
   const keys = world.secrets.get(keyFor(daemon.namespace, keysName(daemon)))
-  const pod = world.pods.by(BY_INSTANCE, key)[0]
+  const pod = podOf(world, key)
   return {
     daemon,
     settings,

@@ -1,5 +1,4 @@
 import type { Cluster } from '../../cluster/cluster.ts'
-import type { Pod } from '../../cluster/kinds.ts'
 import { type ReportSource, Reports } from '../../cluster/reports.ts'
 import { type Controller, runController } from '../../controller/runner.ts'
 import type { Logger } from '../../core/logger.ts'
@@ -14,12 +13,12 @@ import { identityOf } from './workload.ts'
 import {
   AddressBook,
   addressOf,
-  BY_INSTANCE,
   BY_SECRET,
   BY_SERVICE,
   daemonKey,
   instanceKeys,
   openWorld,
+  podOf,
   type World,
 } from './world.ts'
 
@@ -135,15 +134,8 @@ function watchWorld(
 /** Where the agent of a daemon reports, once its pod has an address and its keys are there. */
 function sourceOf(world: World, key: string): ReportSource | undefined {
   const { namespace, name } = splitKey(key)
-  const pod = newest(world.pods.by(BY_INSTANCE, key))
-  const host = pod?.status?.podIP
+  const host = podOf(world, key)?.status?.podIP
   const identity = identityOf(world.secrets.get(keyFor(namespace, keysName({ namespace, name }))))
   if (host === undefined || identity === undefined) return undefined
   return { host, port: REPORT_PORT, certificate: identity.certificate, token: identity.token }
-}
-
-function newest(pods: Pod[]): Pod | undefined {
-  return pods
-    .filter((pod) => pod.metadata.deletionTimestamp === undefined)
-    .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))[0]
 }

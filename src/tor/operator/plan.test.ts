@@ -354,6 +354,12 @@ describe('backends', () => {
       'NoReadyEndpoints',
     ],
     ['cluster address', service({ ports, clusterIP: '10.0.0.9' }), [slice(['10.1.1.1'])], '10.0.0.9:80'],
+    [
+      'UDP of the same number',
+      service({ ports: [{ name: 'http', port: 80, protocol: 'UDP' }] }),
+      [],
+      'PortNotFound',
+    ],
     ['headless', service({ ports, clusterIP: 'None' }), [slice(['10.1.1.1'])], '10.1.1.1:8080'],
     ['loopback', service({ ports }), [slice(['127.0.0.1'])], 'AddressRefused'],
     ['loopback in v6', service({ ports }), [slice(['::1'])], 'AddressRefused'],

@@ -122,3 +122,11 @@ export function byAge(a: OnionService | OnionProxy, b: OnionService | OnionProxy
   const right = `${b.metadata.creationTimestamp ?? ''} ${b.metadata.uid ?? ''}`
   return left < right ? -1 : left > right ? 1 : keyOf(a) < keyOf(b) ? -1 : 1
 }
+
+/** The pod that speaks for a daemon: the newest that is not on its way out. */
+export function podOf(world: World, key: string): Pod | undefined {
+  return world.pods
+    .by(BY_INSTANCE, key)
+    .filter((pod) => pod.metadata.deletionTimestamp === undefined)
+    .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))[0]
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { PosternError } from '../core/errors.ts'
+import { guardReport } from './report-guard.ts'
+
+const report = {
+  version: 1,
+  revision: 3,
+  applied: '',
+  tor: { running: true, bootstrapped: true, progress: 100, starts: 1 },
+  onions: [{ name: 'web', address: 'a', state: 'published', lastUpload: 5 }],
+  targets: [{ proxy: 'p', target: 't', listening: true, reachable: false }],
+}
+
+test('a report passes as it is', () => {
+  assert.equal(guardReport(report), report)
+})
+
+test('another version, and every wrong shape, is refused by name', () => {
+  const rows: [object, RegExp][] = [
+    [{ version: 2 }, /version 2/],
+    [{ revision: 'x' }, /revision/],
+    [{ tor: { ...report.tor, progress: '100' } }, /tor\.progress/],
+    [{ onions: {} }, /onions/],
+    [{ onions: [{ ...report.onions[0], lastUpload: 'now' }] }, /lastUpload/],
+    [{ targets: [{ ...report.targets[0], listening: 1 }] }, /listening/],
+    [{ targets: [{ ...report.targets[0], reachable: 'yes' }] }, /reachable/],
+  ]
+  for (const [wrong, says] of rows) assert.throws(() => guardReport({ ...report, ...wrong }), says)
+})
+
+test('whatever comes, it passes or is refused, and nothing else is thrown', () => {
+  fc.assert(
+    fc.property(fc.anything(), (document) => {
+      try {
+        guardReport(document)
+      } catch (error) {
+        assert.ok(error instanceof PosternError)
+      }
+    }),
+  )
+})
