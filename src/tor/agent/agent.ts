@@ -28,6 +28,7 @@ import { Probes } from './probes.ts'
 import { Proxies } from './proxies.ts'
 import { TorProcess } from './tor-process.ts'
 import { type TorPaths, torPaths } from './torrc.ts'
+import { UploadCircuits } from './upload-circuits.ts'
 
 export interface TorAgentOptions {
   /** Folder with `topology.json`. */
@@ -69,6 +70,7 @@ export class TorAgent {
   readonly #probeServer: ProbeServer
   readonly #watchers: FolderWatcher[]
   readonly #refresh: NodeJS.Timeout
+  readonly #uploadCircuits: UploadCircuits
   readonly #problems = new Map<'topology' | 'keys', string>()
   #topology: TorTopology | undefined
   #applied = ''
@@ -114,9 +116,12 @@ export class TorAgent {
       onAttached: (control, fresh) => this.#onions.attach(control, fresh),
       onDetached: (died) => this.#onions.detach(died),
       onEvent: (event) => {
-        if (event.type === 'HS_DESC') this.#onions.event(event)
+        if (event.type !== 'HS_DESC') return
+        this.#onions.event(event)
+        if (event.action === 'UPLOAD') this.#uploadCircuits.asked()
       },
     })
+    this.#uploadCircuits = new UploadCircuits(() => this.#tor.worker)
     this.#report = new Revisions(() => this.#build())
     this.#reportServer = new ReportServer({
       host,
@@ -176,6 +181,7 @@ export class TorAgent {
     for (const watcher of this.#watchers) watcher.close()
     clearInterval(this.#refresh)
     this.#probes.close()
+    this.#uploadCircuits.close()
     this.#onions.stop()
     await Promise.all([this.#proxies.close(graceMs), this.#backends.close(graceMs)])
     await this.#tor.stop()

@@ -78,6 +78,11 @@ export class TorProcess {
     return { ...this.#state }
   }
 
+  /** The connection that works, while there is one. */
+  get worker(): ControlClient | undefined {
+    return this.#worker
+  }
+
   /** What of the user's options is not in force, and why. */
   get rejected(): string[] {
     return [...this.#refusedOptions, this.#managed.rejected, this.#user.rejected].filter(
