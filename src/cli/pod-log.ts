@@ -1,6 +1,6 @@
 import { createReadStream, existsSync, statSync, watch } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { logPath } from '../cluster/embedded/pod-state.ts'
 import { onStop } from './signals.ts'
@@ -91,9 +91,4 @@ export async function startOfTail(path: string, lines: number): Promise<number> 
   } finally {
     await file.close()
   }
-}
-
-/** Where the logs of a state folder are, for messages. */
-export function logFolder(state: string): string {
-  return join(state, 'logs')
 }

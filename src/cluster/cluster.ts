@@ -21,6 +21,9 @@ export interface Cluster {
   note(event: EventNote): void
 }
 
+/** On an object that is kept in a manifests folder: the file, relative to the folder. */
+export const SOURCE_ANNOTATION = 'postern.dev/source'
+
 /** Who owns which fields, e.g. `postern/tor`. */
 export type FieldManager = string
 

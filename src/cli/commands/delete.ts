@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { SOURCE_ANNOTATION } from '../../cluster/embedded/folder.ts'
+import { SOURCE_ANNOTATION } from '../../cluster/cluster.ts'
 import { refOf } from '../../core/resource.ts'
 import { UsageError } from '../errors.ts'
 import { parseTarget } from '../kinds.ts'

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { codeOf, messageOf, PosternError } from '../../core/errors.ts'
 import { describeRef, keyFor, type Ref, type Resource } from '../../core/resource.ts'
-import type { Applied } from '../cluster.ts'
+import { type Applied, SOURCE_ANNOTATION } from '../cluster.ts'
 import { ClusterError } from '../errors.ts'
 import { FolderWatch } from './folder-watch.ts'
 import {
@@ -16,7 +16,6 @@ import { type FoundFile, MAX_FILE_BYTES, MAX_FILES, readLimited, type Scan, scan
 import type { Store } from './store.ts'
 
 export const FOLDER_MANAGER = 'postern-folder'
-export const SOURCE_ANNOTATION = 'postern.dev/source'
 
 export interface FolderChange {
   ref: Ref

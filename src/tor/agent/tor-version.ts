@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { codeOf, messageOf, PosternError } from '../../core/errors.ts'
+import { olderThan } from '../version.ts'
 
 const run = promisify(execFile)
 
@@ -40,15 +41,4 @@ export async function torVersion(program: string): Promise<string> {
 /** The version in the output of `tor --version`. */
 export function readTorVersion(output: string): string | undefined {
   return /^Tor version (\d+\.\d+\.\d+(?:\.\d+)?)/m.exec(output)?.[1]
-}
-
-/** Compares dotted numbers; what is missing counts as 0. */
-export function olderThan(version: string, least: string): boolean {
-  const a = version.split('.').map(Number)
-  const b = least.split('.').map(Number)
-  for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
-    const difference = (a[index] ?? 0) - (b[index] ?? 0)
-    if (difference !== 0) return difference < 0
-  }
-  return false
 }

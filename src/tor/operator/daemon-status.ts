@@ -1,12 +1,13 @@
 import type { ConditionInput } from '../../core/conditions.ts'
 import { Reason } from '../api/reasons.ts'
 import type { TorState } from '../contract.ts'
+import { olderThan } from '../version.ts'
 import type { Observed } from './observed.ts'
 import { agentSilent } from './onion-status.ts'
 import { withReady } from './status.ts'
 
 /** The first version in which onion services are safe from a known man in the middle (tor's ChangeLog, 41297). */
-const VERSION_FLOOR = [0, 4, 9, 11]
+const VERSION_FLOOR = '0.4.9.11'
 
 export function daemonConditions(observed: Observed): ConditionInput[] {
   const silent = agentSilent(observed)
@@ -62,17 +63,8 @@ function version(tor: TorState): ConditionInput {
       type,
       status: 'False',
       reason: Reason.VersionTooOld,
-      message: `tor ${tor.version} has known faults in onion services; update it to ${VERSION_FLOOR.join('.')} or newer`,
+      message: `tor ${tor.version} has known faults in onion services; update it to ${VERSION_FLOOR} or newer`,
     }
   }
   return { type, status: 'True', reason: Reason.VersionSupported, message: `tor ${tor.version}` }
-}
-
-export function olderThan(version: string, floor: readonly number[]): boolean {
-  const parts = version.split(/[.-]/).map(Number)
-  for (const [index, least] of floor.entries()) {
-    const part = parts[index] ?? 0
-    if (part !== least) return part < least
-  }
-  return false
 }

@@ -5,7 +5,7 @@ import type { OnionService } from '../api/onion-service.ts'
 import type { TorReport } from '../contract.ts'
 import { generateOnionKey } from '../onion/key.ts'
 import { resolveBackend } from './backend.ts'
-import { keysName, topologyName } from './names.ts'
+import { keysName } from './names.ts'
 import type { Observed, ObservedOnion, TorSettings } from './observed.ts'
 import { keySecretName, keyState } from './onion-keys.ts'
 import { type AddressBook, BY_DAEMON, BY_INSTANCE, BY_SERVICE, byAge, podOf, type World } from './world.ts'
@@ -23,7 +23,6 @@ export function gather(
   const onions = world.onions.by(BY_DAEMON, key).sort(byAge)
   const proxies = world.proxies.by(BY_DAEMON, key).sort(byAge)
   if (object === undefined && onions.length + proxies.length === 0) return undefined
-  const topology = world.configMaps.get(keyFor(daemon.namespace, topologyName(daemon)))
   const keys = world.secrets.get(keyFor(daemon.namespace, keysName(daemon)))
   const pod = podOf(world, key)
   return {
@@ -38,7 +37,6 @@ export function gather(
     services: world.services
       .by(BY_INSTANCE, key)
       .filter((service) => service.metadata.labels?.['app.kubernetes.io/component'] === 'onion-proxy'),
-    ...(topology === undefined ? {} : { topology }),
     ...(keys === undefined ? {} : { keys }),
     ...(pod === undefined ? {} : { pod }),
     ...(view === undefined ? {} : { view }),

@@ -9,7 +9,6 @@ export interface DaemonId {
 
 export const PROVISIONED_ANNOTATION = 'tor.fr0st.dev/provisioned'
 export const START_OPTIONS_ANNOTATION = 'tor.fr0st.dev/start-options'
-export const SOURCE_ANNOTATION = 'postern.dev/source'
 
 export const MANAGED_BY: Record<string, string> = { 'app.kubernetes.io/managed-by': 'tor-operator' }
 

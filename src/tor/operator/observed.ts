@@ -1,4 +1,4 @@
-import type { ConfigMap, Pod, Secret, Service } from '../../cluster/kinds.ts'
+import type { Pod, Secret, Service } from '../../cluster/kinds.ts'
 import type { ReportView } from '../../cluster/reports.ts'
 import type { ReportIdentity } from '../../controller/report-identity.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
@@ -47,7 +47,6 @@ export interface Observed {
   onions: ObservedOnion[]
   /** By age, then UID: the order in which they get their ports. */
   proxies: ObservedProxy[]
-  topology?: ConfigMap
   keys?: Secret
   /** Services that were made for proxies of this daemon. */
   services: Service[]

@@ -8,8 +8,8 @@ import type { OnionService } from '../api/onion-service.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
 import { type OnionState, REPORT_VERSION, type TargetState, type TorReport } from '../contract.ts'
 import { generateOnionKey } from '../onion/key.ts'
+import { olderThan } from '../version.ts'
 import { resolveBackend } from './backend.ts'
-import { olderThan } from './daemon-status.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import { keySecret, keyState } from './onion-keys.ts'
 import { plan } from './plan.ts'
@@ -163,9 +163,9 @@ describe('the daemon', () => {
   })
 
   test('takes its version condition from the floor', () => {
-    assert.ok(olderThan('0.4.8.16', [0, 4, 9, 11]))
-    assert.ok(!olderThan('0.4.9.11', [0, 4, 9, 11]))
-    assert.ok(!olderThan('0.5.0.1-alpha', [0, 4, 9, 11]))
+    assert.ok(olderThan('0.4.8.16', '0.4.9.11'))
+    assert.ok(!olderThan('0.4.9.11', '0.4.9.11'))
+    assert.ok(!olderThan('0.5.0.1-alpha', '0.4.9.11'))
   })
 })
 

@@ -1,7 +1,5 @@
 import type { Cache, Cluster } from '../../cluster/cluster.ts'
 import {
-  CONFIG_MAP,
-  type ConfigMap,
   ENDPOINT_SLICE,
   type EndpointSlice,
   POD,
@@ -24,7 +22,6 @@ export interface World {
   onions: Cache<OnionService>
   proxies: Cache<OnionProxy>
   secrets: Cache<Secret>
-  configMaps: Cache<ConfigMap>
   services: Cache<Service>
   slices: Cache<EndpointSlice>
   pods: Cache<Pod>
@@ -43,7 +40,6 @@ export function openWorld(cluster: Cluster): World {
     onions: cluster.cache(ONION_SERVICE),
     proxies: cluster.cache(ONION_PROXY),
     secrets: cluster.cache(SECRET),
-    configMaps: cluster.cache(CONFIG_MAP),
     services: cluster.cache(SERVICE),
     slices: cluster.cache(ENDPOINT_SLICE),
     pods: cluster.cache(POD),
