@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench format
+.PHONY: help setup demo test check bench images format
 NODE := node_modules/.bin/node --disable-warning=ExperimentalWarning
 
 help: ## This list
@@ -11,7 +11,8 @@ setup: ## Install what is missing: Node and libraries by npm, tor by apt
 demo: setup ## A private Tor network, an onion, and a page fetched through it (Ctrl-C ends it)
 	@bin/postern demo $(ARGS)
 
-test: setup ## Everything that tests the project; ARGS=FILE for one file
+test: ## Everything that tests the project; ARGS=FILE for one file
+	@scripts/setup.sh test
 	@$(NODE) scripts/check.ts
 	@$(NODE) test/run.ts $(ARGS)
 
@@ -21,6 +22,10 @@ check: setup ## Types, style, architecture, generated files
 bench: ## The figures of the design's bars; ARGS='NAME --json' for one
 	@scripts/setup.sh bench
 	@$(NODE) bench/main.ts $(ARGS)
+
+images: ## The container images, into dist/images (buildah, no daemon)
+	@scripts/setup.sh images
+	@$(NODE) scripts/images.ts $(ARGS)
 
 format: setup ## Bring the sources into the house style
 	@node_modules/.bin/biome check --write .

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says nothing when nothing is. `setup.sh bench` adds what only benchmarks need.
+# Installs what is missing, and says nothing when nothing is. `setup.sh test` adds the parts of a Kubernetes node and buildah
+# where it can: tests that need them are left out without. `setup.sh bench` adds those and what only benchmarks need.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,6 +19,39 @@ if [ "${1:-}" = bench ]; then
   need socat socat
   need iperf3 iperf3
   need wrk wrk
+fi
+
+# What a cluster's node and its images are made of. Only root can run one, and nothing else is removed for it.
+optional=()
+want() { [ -x "$1" ] || optional+=("$2"); }
+if [ "${1:-}" = test ] || [ "${1:-}" = bench ] || [ "${1:-}" = images ]; then
+  want /usr/bin/buildah buildah
+  want /usr/bin/strip binutils
+  want /etc/ssl/certs/ca-certificates.crt ca-certificates
+  want /usr/bin/obfs4proxy obfs4proxy
+fi
+if [ "${1:-}" = test ] || [ "${1:-}" = bench ]; then
+  want /usr/bin/containerd containerd
+  want /usr/sbin/runc runc
+  want /usr/lib/cni/bridge containernetworking-plugins
+  want /usr/sbin/iptables iptables
+  want /usr/sbin/nft nftables
+  want /usr/sbin/conntrack conntrack
+  want /usr/sbin/ipset ipset
+  want /usr/sbin/ethtool ethtool
+  want /bin/kmod kmod
+  want /bin/busybox busybox-static
+  want /usr/bin/curl curl
+fi
+if [ ${#optional[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+  say "installing ${optional[*]} by apt-get"
+  log=$(mktemp)
+  export DEBIAN_FRONTEND=noninteractive
+  if ! { apt-get update && apt-get install -y --no-install-recommends --no-remove "${optional[@]}"; } >"$log" 2>&1; then
+    tail -n 3 "$log" >&2
+    say "went on without: the tests say what they leave out"
+  fi
+  rm -f "$log"
 fi
 
 stamp=node_modules/.postern-stamp

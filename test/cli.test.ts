@@ -78,7 +78,7 @@ test('mistakes on the command line are one line, without a stack, and exit with 
 })
 
 test('every command has help with an example', async () => {
-  for (const command of ['up', 'demo', 'get', 'describe', 'delete', 'logs', 'version']) {
+  for (const command of ['up', 'demo', 'get', 'describe', 'delete', 'logs', 'operator', 'version']) {
     const { code, stdout } = await run(command, '--help')
     assert.equal(code, 0)
     assert.match(stdout, new RegExp(`Examples?:\n {2}\\$ postern ${command}`))

@@ -1,6 +1,6 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { Registry } from 'prom-client'
 import { messageOf } from '../core/errors.ts'
+import type { Metrics } from './exposition.ts'
 
 /** Undefined when all is well; else what is not, for a person. */
 export type Check = () => string | undefined
@@ -9,9 +9,10 @@ export interface ProbeServerOptions {
   host: string
   /** 0 takes any free port. */
   port: number
-  live: Check
-  ready: Check
-  registry: Registry
+  /** What is not given is not served. */
+  live?: Check
+  ready?: Check
+  registry?: Metrics
 }
 
 /** Plain HTTP for the kubelet and for Prometheus: `/livez`, `/readyz`, `/metrics`. Nothing secret stands there. */
@@ -58,12 +59,17 @@ export class ProbeServer {
   }
 
   async #answer(path: string, response: ServerResponse): Promise<void> {
-    if (path === '/livez') return check(response, this.#options.live())
-    if (path === '/readyz') return check(response, this.#options.ready())
-    if (path !== '/metrics') return send(response, 404, 'try /livez, /readyz or /metrics\n')
+    const { live, ready, registry } = this.#options
+    if (path === '/livez' && live !== undefined) return check(response, live())
+    if (path === '/readyz' && ready !== undefined) return check(response, ready())
+    if (path !== '/metrics' || registry === undefined) {
+      const served = { '/livez': live, '/readyz': ready, '/metrics': registry }
+      const paths = Object.entries(served).flatMap(([name, what]) => (what === undefined ? [] : [name]))
+      return send(response, 404, `here is only ${paths.join(', ')}\n`)
+    }
     try {
-      const text = await this.#options.registry.metrics()
-      send(response, 200, text, this.#options.registry.contentType)
+      const text = await registry.metrics()
+      send(response, 200, text, registry.contentType)
     } catch (error) {
       send(response, 500, `${messageOf(error)}\n`)
     }

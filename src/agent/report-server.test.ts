@@ -31,7 +31,7 @@ interface Answer {
 function get(
   server: ReportServer,
   path: string,
-  options: { token?: string; ca?: Buffer; method?: string; servername?: string } = {},
+  options: { token?: string; ca?: Buffer; method?: string; servername?: string; body?: string } = {},
 ): Promise<Answer> {
   const { token = TOKEN, ca = first.certificate, method = 'GET', servername = 'first' } = options
   return new Promise((resolve, reject) => {
@@ -52,11 +52,13 @@ function get(
         response.on('data', (chunk: string) => {
           text += chunk
         })
-        response.on('end', () => resolve({ status: response.statusCode!, body: JSON.parse(text) }))
+        response.on('end', () =>
+          resolve({ status: response.statusCode!, body: text === '' ? {} : JSON.parse(text) }),
+        )
       },
     )
     ask.on('error', reject)
-    ask.end()
+    ask.end(options.body)
   })
 }
 
@@ -64,10 +66,16 @@ let state = 1
 let server: ReportServer
 let report: Revisions<{ value: number }>
 
+let retired: number
+
 async function serve(pollMs?: number): Promise<void> {
+  retired = 0
   state = 1
   report = new Revisions(() => ({ value: state }), 100, 1)
-  const options = { host: '127.0.0.1', port: 0, report, log: SILENT }
+  const onRetire = (): void => {
+    retired += 1
+  }
+  const options = { host: '127.0.0.1', port: 0, report, log: SILENT, onRetire }
   server = new ReportServer(pollMs === undefined ? options : { ...options, pollMs })
   await server.use(first)
 }
@@ -83,6 +91,26 @@ test('gives the report over TLS to who has the token, and to nobody else', async
   assert.equal((await get(server, '/report', { method: 'POST' })).status, 405)
   assert.equal((await get(server, '/report?after=x')).status, 400)
   await assert.rejects(get(server, '/report', { ca: second.certificate }))
+})
+
+test('a retirement is passed on: by POST, with the token, without a body', async () => {
+  await serve()
+  assert.equal((await get(server, '/retire', { method: 'POST', token: 'wrong' })).status, 401)
+  assert.equal((await get(server, '/retire')).status, 405)
+  assert.equal((await get(server, '/retire', { method: 'POST', body: 'now' })).status, 413)
+  assert.equal(retired, 0)
+  assert.deepEqual(await get(server, '/retire', { method: 'POST' }), { status: 202, body: {} })
+  assert.equal(retired, 1)
+  assert.equal((await get(server, '/report')).body.revision, 100)
+})
+
+test('where nobody can be retired there is no such path', async () => {
+  await serve()
+  await server.close()
+  server = new ReportServer({ host: '127.0.0.1', port: 0, report, log: SILENT })
+  await server.use(first)
+  assert.equal((await get(server, '/retire', { method: 'POST' })).status, 405)
+  assert.equal((await get(server, '/retire')).status, 404)
 })
 
 test('a long poll is answered by the change, and not before', async () => {

@@ -24,6 +24,8 @@ export interface ReportServerOptions {
   pollMs?: number
   /** Default 64. */
   maxConnections?: number
+  /** The operator says that this agent has a successor, or needs none: `POST /retire`. Without it there is no such path. */
+  onRetire?(): void
 }
 
 const TOKEN_MIN = 16
@@ -31,7 +33,7 @@ const TOKEN_MAX = 4096
 
 /**
  * Serves the agent's report: `GET /report` at once, `GET /report?after=N` once the revision is above N or after
- * 25 seconds. TLS 1.3 and a bearer token, both from files that may change while it runs. A revision that was
+ * 25 seconds; `POST /retire` is passed on. TLS 1.3 and a bearer token, both from files that may change while it runs. A revision that was
  * never given out yet (the asker knew an agent before this one) is answered at once.
  */
 export class ReportServer {
@@ -126,8 +128,9 @@ export class ReportServer {
       response.setHeader('www-authenticate', 'Bearer')
       return refuse(response, 401, 'the bearer token is missing or wrong')
     }
-    if (request.method !== 'GET') return refuse(response, 405, 'only GET is served here')
     const [path, query] = (request.url ?? '/').split('?', 2)
+    if (path === '/retire' && this.#options.onRetire !== undefined) return this.#retire(request, response)
+    if (request.method !== 'GET') return refuse(response, 405, 'only GET is served here')
     if (path !== '/report') return refuse(response, 404, 'only /report is served here')
     const after = new URLSearchParams(query ?? '').get('after')
     if (after !== null) {
@@ -138,6 +141,16 @@ export class ReportServer {
     const body = this.#options.report.json()
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
     response.end(body)
+  }
+
+  #retire({ method, headers }: IncomingMessage, response: ServerResponse): void {
+    const body = (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined
+    if (method !== 'POST') refuse(response, 405, 'only POST is served here')
+    else if (body) refuse(response, 413, 'send no body')
+    else {
+      this.#options.onRetire?.()
+      response.writeHead(202, { 'content-length': 0 }).end()
+    }
   }
 
   async #wait(after: number, response: ServerResponse): Promise<void> {

@@ -8,6 +8,7 @@ import { Store } from '../cluster/embedded/store.ts'
 import { KUBERNETES_KINDS } from '../cluster/kinds.ts'
 import type { Logger } from '../core/logger.ts'
 import { TOR_KINDS } from '../tor/api/kinds.ts'
+import type { TorSettings } from '../tor/operator/observed.ts'
 import { runTorOperator } from '../tor/operator/operator.ts'
 import { MANIFEST_KINDS } from './manifest-kinds.ts'
 import { searchPath } from './programs.ts'
@@ -41,6 +42,17 @@ const PROGRAMS: Record<string, string[]> = {
     '--max-old-space-size=64',
     join(ROOT, 'src', 'tor', 'agent', 'main.ts'),
   ],
+}
+
+/** What is different on one machine: no kubelet, no firewall, no second node to move to. */
+const EMBEDDED_SETTINGS: TorSettings = {
+  loopbackBackends: true,
+  serviceDns: false,
+  image: 'postern-tor',
+  lingerSeconds: 0,
+  volumesLag: false,
+  companions: false,
+  networkPolicies: false,
 }
 
 /**
@@ -96,7 +108,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Running> 
     await manifests.start()
     const operator = await runTorOperator({
       cluster,
-      settings: { loopbackBackends: true, serviceDns: false },
+      settings: EMBEDDED_SETTINGS,
       log,
     })
     // First the controllers, or they would answer to the end of the pods.

@@ -13,6 +13,8 @@ test('each sort of failure has its exit code', () => {
     [new PosternError('StateInUse', 'x'), Exit.busy],
     [new PosternError('ProgramMissing', 'x'), Exit.missing],
     [new PosternError('StatePathTooLong', 'x'), Exit.usage],
+    [new PosternError('LeadershipLost', 'x'), Exit.leadershipLost],
+    [new PosternError('KubeconfigInvalid', 'x'), Exit.usage],
     [new Error('x'), Exit.failed],
     ['x', Exit.failed],
   ]

@@ -13,6 +13,8 @@ export const Exit = {
   busy: 4,
   /** A program that is needed, such as tor, is not installed. */
   missing: 5,
+  /** The operator's Lease went to another one, or could not be renewed. */
+  leadershipLost: 6,
 } as const
 
 /** A mistake on the command line. */
@@ -33,6 +35,11 @@ const EXITS: Record<string, number> = {
   StateInUse: Exit.busy,
   ProgramMissing: Exit.missing,
   TorNetworkProgram: Exit.missing,
+  KubeconfigNotFound: Exit.usage,
+  KubeconfigInvalid: Exit.usage,
+  InClusterInvalid: Exit.usage,
+  AddressUnavailable: Exit.usage,
+  LeadershipLost: Exit.leadershipLost,
 }
 
 export function exitCodeOf(error: unknown): number {

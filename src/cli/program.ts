@@ -4,6 +4,7 @@ import { demoCommand } from './commands/demo.ts'
 import { describeCommand } from './commands/describe.ts'
 import { getCommand } from './commands/get.ts'
 import { logsCommand } from './commands/logs.ts'
+import { operatorCommand } from './commands/operator.ts'
 import { upCommand } from './commands/up.ts'
 import { versionCommand } from './commands/version.ts'
 import { version } from './version.ts'
@@ -17,6 +18,7 @@ export function program(): Command {
     describeCommand(),
     deleteCommand(),
     logsCommand(),
+    operatorCommand(),
     versionCommand(),
   ]
   const root = new Command('postern')

@@ -4,9 +4,13 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { searchPath } from './programs.ts'
 
+/** Put in place by the bundler: a bundle stands alone, without a package.json. */
+declare const POSTERN_VERSION: string | undefined
+
 export const ROOT: string = join(import.meta.dirname, '..', '..')
 
 export function version(): string {
+  if (typeof POSTERN_VERSION === 'string') return POSTERN_VERSION
   const text = readFileSync(join(ROOT, 'package.json'), 'utf8')
   return (JSON.parse(text) as { version: string }).version
 }

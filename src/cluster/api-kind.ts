@@ -22,6 +22,13 @@ export interface Column {
 /** A kind of our own: its schema decides what is accepted, its columns what `get` shows. */
 export interface ApiKind<T extends Resource = Resource> extends Kind<T> {
   spec: z.ZodType
+  /** True where an object without a spec is whole. */
+  specOptional?: true
+  status: z.ZodType
+  /** Schema of `metadata.name`, where a kind asks more than Kubernetes does. */
+  name?: z.ZodType
+  /** One sentence on what the kind is for. */
+  description: string
   columns: Column[]
   validate(document: unknown): Problem[]
 }
@@ -31,23 +38,27 @@ export const NAME_PATTERN: RegExp = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([
 /** RFC 1035 label, as Kubernetes asks of the names of Services. */
 export const SERVICE_NAME_PATTERN: RegExp = /^[a-z]([-a-z0-9]*[a-z0-9])?$/
 
-/** A reference to an object of the same namespace that is, or becomes, a Service. */
-export function serviceName(what: string): z.ZodString {
+/**
+ * A reference to an object of the same namespace that is, or becomes, a Service.
+ *
+ * @param most characters; less than 63 where something is appended to the name
+ */
+export function serviceName(what: string, most: number = 63): z.ZodString {
   return z
     .string()
-    .max(63, `must be at most 63 characters, since it names ${what}`)
+    .max(most, `must be at most ${most} characters, since it names ${what}`)
     .regex(
       SERVICE_NAME_PATTERN,
       `must be lower-case letters, digits and '-', begin with a letter and end with a letter or digit, since it names ${what}`,
     )
 }
 
-/** Any object's name. */
-export function objectName(): z.ZodString {
+/** Any object's name, or one of at most so many characters. */
+export function objectName(most: number = 253): z.ZodString {
   return z
     .string()
     .min(1, 'must not be empty')
-    .max(253, 'must be at most 253 characters')
+    .max(most, `must be at most ${most} characters`)
     .regex(NAME_PATTERN, "must be lower-case letters, digits, '-' and '.', as every name in Kubernetes")
 }
 

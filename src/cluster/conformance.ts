@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Condition } from '../core/conditions.ts'
 import { type Kind, keyFor, ownerReference, type Ref, type Resource } from '../core/resource.ts'
 import type { CacheChange, Cluster } from './cluster.ts'
+import { ClusterError } from './errors.ts'
 import { EVENT } from './kinds.ts'
 
 export interface Subject {
@@ -46,7 +47,11 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
       return found
     }
     const fails = (work: Promise<unknown>, code: string) =>
-      assert.rejects(work, { name: 'ClusterError', code })
+      assert.rejects(work, (error) => {
+        assert.ok(error instanceof ClusterError, String(error))
+        assert.equal(error.code, code, error.message)
+        return true
+      })
 
     test('a first apply creates, the same again changes nothing', async () => {
       assert.equal(await cluster.apply(object('a', { spec: { size: 1 } }), 'one'), 'created')
@@ -189,6 +194,16 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
       await fails(cluster.apply(object('a', { spec: { x: 1 } }, { uid: old }), 'one'), 'Conflict')
     })
 
+    test('an apply that names a version is refused once somebody else wrote', async () => {
+      await cluster.apply(object('a', { spec: { x: 1 } }), 'one')
+      const resourceVersion = (await must('a')).metadata.resourceVersion!
+      await cluster.apply(object('a', { spec: { y: 1 } }), 'two')
+      await fails(cluster.apply(object('a', { spec: { x: 2 } }, { resourceVersion }), 'one'), 'Conflict')
+      const newer = { resourceVersion: (await must('a')).metadata.resourceVersion! }
+      assert.equal(await cluster.apply(object('a', { spec: { x: 2 } }, newer), 'one'), 'changed')
+      assert.deepEqual((await must('a')).spec, { x: 2, y: 1 })
+    })
+
     test('a finalizer holds an object until it is gone', async () => {
       const finalizers = ['postern.dev/test']
       await cluster.apply(object('a', { spec: { x: 1 } }, { finalizers }), 'one')
@@ -263,6 +278,67 @@ export function conformance(name: string, make: () => Promise<Subject>): void {
       await until(() => cache.get(key) !== undefined)
       assert.equal(mine().length, 3)
       assert.equal(cluster.cache(kind), cache)
+    })
+
+    test('what is not its owner’s is never taken over', async () => {
+      await cluster.apply(object('owner', { spec: {} }), 'one')
+      const ownerReferences = [ownerReference(await must('owner'))]
+      await cluster.apply(object('theirs', { spec: { x: 1 } }), 'user')
+      const mine = object('theirs', { spec: { x: 2 } }, { ownerReferences })
+      await fails(cluster.apply(mine, 'one'), 'Taken')
+      await fails(cluster.apply(mine, 'one'), 'Taken')
+      assert.deepEqual((await must('theirs')).spec, { x: 1 })
+      await cluster.remove(ref('theirs'))
+      assert.equal(await cluster.apply(mine, 'one'), 'created')
+      assert.equal(await cluster.apply(mine, 'one'), 'unchanged')
+    })
+
+    test('what somebody changed of an owned object is set right again', async () => {
+      await cluster.apply(object('owner', { spec: {} }), 'one')
+      const ownerReferences = [ownerReference(await must('owner'))]
+      const mine = object('child', { spec: { x: 1 } }, { ownerReferences })
+      await cluster.apply(mine, 'one')
+      const cache = cluster.cache(kind)
+      await cache.ready
+      await cluster.apply(object('child', { spec: { x: 2 } }), 'meddler')
+      await until(() => (cache.get(keyFor(subject.namespace, 'child'))?.spec as { x?: number })?.x === 2)
+      assert.equal(await cluster.apply(mine, 'one'), 'changed')
+      assert.deepEqual((await must('child')).spec, { x: 1 })
+    })
+
+    test('a cache of a scope holds what is labelled so, and lets go of what is not any more', async () => {
+      const cache = cluster.cache(kind, { labels: { made: 'here' } })
+      await cache.ready
+      await cluster.apply(object('a', { spec: {} }, { labels: { made: 'here', more: 'x' } }), 'one')
+      await cluster.apply(object('b', { spec: {} }, { labels: { made: 'there' } }), 'one')
+      const names = () => cache.list(subject.namespace).map(({ metadata }) => metadata.name)
+      await until(() => names().length === 1)
+      assert.deepEqual(names(), ['a'])
+      await cluster.apply(object('a', { spec: {} }, { labels: { more: 'x' } }), 'one')
+      await until(() => names().length === 0)
+      await cluster.apply(object('b', { spec: {} }, { labels: { made: 'here' } }), 'one')
+      await until(() => names()[0] === 'b')
+      assert.equal(cluster.cache(kind, { labels: { made: 'here' } }), cache)
+    })
+
+    test('an object is followed by its name, and no other', async () => {
+      const named = cluster.named(kind)
+      const key = keyFor(subject.namespace, 'a')
+      const heard: string[] = []
+      const stop = named.subscribe((changed) => heard.push(changed))
+      assert.equal(named.get(key), undefined)
+      named.want(key)
+      await until(() => named.get(key) !== undefined)
+      assert.equal(named.get(key)?.object, undefined)
+      await cluster.apply(object('a', { spec: { x: 1 } }), 'one')
+      await cluster.apply(object('b', { spec: {} }), 'one')
+      await until(() => named.get(key)?.object !== undefined)
+      await cluster.remove(ref('a'))
+      await until(() => named.get(key)?.object === undefined)
+      assert.deepEqual([...new Set(heard)], [key])
+      named.drop(key)
+      assert.equal(named.get(key), undefined)
+      stop()
     })
 
     test('events: the same again is a count', async () => {

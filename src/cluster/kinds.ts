@@ -54,6 +54,18 @@ export interface Pod extends Resource {
   }
 }
 
+/** coordination.k8s.io/v1: who leads, and until when. */
+export interface Lease extends Resource {
+  spec?: {
+    holderIdentity?: string
+    leaseDurationSeconds?: number
+    /** RFC 3339 with six digits behind the point. */
+    acquireTime?: string
+    renewTime?: string
+    leaseTransitions?: number
+  }
+}
+
 export const SECRET: Kind<Secret> = { apiVersion: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true }
 export const CONFIG_MAP: Kind<ConfigMap> = {
   apiVersion: 'v1',
@@ -96,6 +108,33 @@ export const NAMESPACE: Kind = {
   shortNames: ['ns'],
   namespaced: false,
 }
+export const SERVICE_ACCOUNT: Kind = {
+  apiVersion: 'v1',
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  shortNames: ['sa'],
+  namespaced: true,
+}
+export const POD_DISRUPTION_BUDGET: Kind = {
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  plural: 'poddisruptionbudgets',
+  shortNames: ['pdb'],
+  namespaced: true,
+}
+export const NETWORK_POLICY: Kind = {
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'NetworkPolicy',
+  plural: 'networkpolicies',
+  shortNames: ['netpol'],
+  namespaced: true,
+}
+export const LEASE: Kind<Lease> = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  plural: 'leases',
+  namespaced: true,
+}
 export const EVENT: Kind = {
   apiVersion: 'events.k8s.io/v1',
   kind: 'Event',
@@ -111,6 +150,10 @@ export const KUBERNETES_KINDS: Kind[] = [
   ENDPOINT_SLICE,
   POD,
   DEPLOYMENT,
+  SERVICE_ACCOUNT,
+  POD_DISRUPTION_BUDGET,
+  NETWORK_POLICY,
   NAMESPACE,
+  LEASE,
   EVENT,
 ]

@@ -29,6 +29,8 @@ interface Follower<Report> {
 }
 
 const POLL_TIMEOUT = 40_000
+const RETIRE_TIMEOUT = 10_000
+const MAX_ANSWER = 64 * 1024
 const MAX_REPORT = 8 * 1024 * 1024
 const RETRY_FIRST = 100
 const RETRY_MOST = 5_000
@@ -41,6 +43,7 @@ export class Reports<Report extends { revision: number }> {
   readonly #guard: (document: unknown) => Report
   readonly #changed: (key: string) => void
   readonly #followers = new Map<string, Follower<Report>>()
+  readonly #closed = new AbortController()
 
   /**
    * @param guard   turns a parsed document into a report, or throws
@@ -75,7 +78,34 @@ export class Reports<Report extends { revision: number }> {
     this.#changed(key)
   }
 
+  /**
+   * Tells an agent that it has a successor, or needs none: if it was told to end, it may do so now. Resolves once
+   * the agent has answered, on a connection of its own.
+   *
+   * @throws PosternError RetireFailed
+   */
+  async retire(source: ReportSource): Promise<void> {
+    try {
+      const { status } = await ask(source, {
+        method: 'POST',
+        path: '/retire',
+        agent: false,
+        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(RETIRE_TIMEOUT)]),
+        timeout: RETIRE_TIMEOUT,
+        most: MAX_ANSWER,
+      })
+      if (status !== 202) throw new PosternError('ReportRefused', `the agent answered ${status}`)
+    } catch (cause) {
+      throw new PosternError(
+        'RetireFailed',
+        `the agent at ${source.host}:${source.port} could not be told that it may end (${messageOf(cause)}); it ends by itself when its time to linger is over`,
+        { cause },
+      )
+    }
+  }
+
   close(): void {
+    this.#closed.abort(new PosternError('ReportsClosed', 'the operator stops'))
     for (const follower of this.#followers.values()) end(follower)
     this.#followers.clear()
   }
@@ -117,21 +147,48 @@ function sameSource(a: ReportSource, b: ReportSource): boolean {
   return a.host === b.host && a.port === b.port && a.certificate === b.certificate && a.token === b.token
 }
 
-/** One poll. The token is sent only once the peer has proven to hold the pinned certificate's key. */
-function poll(
+async function poll(
   { source, connections }: Follower<unknown>,
   after: number | undefined,
   signal: AbortSignal,
 ): Promise<string> {
+  const { status, body } = await ask(source, {
+    method: 'GET',
+    path: after === undefined ? '/report' : `/report?after=${after}`,
+    agent: connections,
+    signal,
+    timeout: POLL_TIMEOUT,
+    most: MAX_REPORT,
+  })
+  if (status !== 200) throw new PosternError('ReportRefused', `the agent answered ${status}`)
+  return body
+}
+
+interface Asking {
+  method: 'GET' | 'POST'
+  path: string
+  /** false: a connection for this request alone. */
+  agent: Agent | false
+  signal: AbortSignal
+  /** Milliseconds without a sign of life. */
+  timeout: number
+  /** Longest answer, in bytes. */
+  most: number
+}
+
+/** One request. The token is sent only once the peer has proven to hold the pinned certificate's key. */
+function ask(
+  source: ReportSource,
+  { most, ...options }: Asking,
+): Promise<{ status: number | undefined; body: string }> {
   return new Promise((resolve, reject) => {
     const pinned = new X509Certificate(source.certificate).fingerprint256
     const call = request(
       {
+        ...options,
         host: source.host,
         port: source.port,
-        path: after === undefined ? '/report' : `/report?after=${after}`,
         headers: { authorization: `Bearer ${source.token}` },
-        agent: connections,
         ca: source.certificate,
         checkServerIdentity: (_host, certificate) =>
           certificate.fingerprint256 === pinned
@@ -141,22 +198,19 @@ function poll(
                 "the agent's certificate is not the one in its keys Secret",
               ),
         minVersion: 'TLSv1.3',
-        timeout: POLL_TIMEOUT,
-        signal,
       },
       (response) => {
         const chunks: Buffer[] = []
         let size = 0
         response.on('data', (chunk: Buffer) => {
           size += chunk.length
-          if (size > MAX_REPORT) call.destroy(new PosternError('ReportTooLarge', 'the report is too large'))
+          if (size > most) call.destroy(new PosternError('ReportTooLarge', 'the report is too large'))
           else chunks.push(chunk)
         })
         response.on('error', reject)
-        response.on('end', () => {
-          if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'))
-          else reject(new PosternError('ReportRefused', `the agent answered ${response.statusCode}`))
-        })
+        response.on('end', () =>
+          resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString('utf8') }),
+        )
       },
     )
     call.on('timeout', () => call.destroy(new PosternError('ReportTimeout', 'the agent does not answer')))

@@ -34,29 +34,25 @@ function cluster(done: string[]): Cluster {
   } as unknown as Cluster
 }
 
-async function run(plan: Partial<Plan>): Promise<{ done: string[]; error?: unknown; writes?: number }> {
+async function run(plan: Partial<Plan>): Promise<{ done: string[]; writes: number; failed: string[] }> {
   const done: string[] = []
-  try {
-    const { writes } = await applyPlan(cluster(done), { ...emptyPlan(), ...plan }, 'test')
-    return { done, writes }
-  } catch (error) {
-    return { done, error }
-  }
+  const { writes, failures } = await applyPlan(cluster(done), { ...emptyPlan(), ...plan }, 'test')
+  return { done, writes, failed: failures.map(({ ref, code }) => `${ref.name} ${code}`) }
 }
 
 test('an object that is not taken keeps neither the others nor the statuses back, and is told', async () => {
-  const { done, error } = await run({ apply: [object('bad'), object('good')], status: [status('one')] })
+  const { done, failed } = await run({ apply: [object('bad'), object('good')], status: [status('one')] })
   assert.deepEqual(done, ['apply good', 'status one'])
-  assert.equal((error as ClusterError).code, 'Invalid')
+  assert.deepEqual(failed, ['bad Invalid'])
 })
 
-test('what is there already is never overwritten: the run ends', async () => {
-  const { done, error } = await run({ create: [object('bad')], apply: [object('good')] })
-  assert.deepEqual(done, [])
-  assert.equal((error as ClusterError).code, 'AlreadyExists')
+test('what is there already is never overwritten, and told', async () => {
+  const { done, failed } = await run({ create: [object('bad')], apply: [object('good')] })
+  assert.deepEqual(done, ['apply good'])
+  assert.deepEqual(failed, ['bad AlreadyExists'])
 })
 
 test('a status whose object is gone is nobody’s business, and what is unchanged is no write', async () => {
   const result = await run({ status: [status('gone'), status('one')] })
-  assert.deepEqual(result, { done: ['status one'], writes: 0 })
+  assert.deepEqual(result, { done: ['status one'], writes: 0, failed: [] })
 })

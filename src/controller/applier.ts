@@ -1,31 +1,44 @@
 import type { Cluster, FieldManager } from '../cluster/cluster.ts'
-import { codeOf } from '../core/errors.ts'
+import { codeOf, messageOf } from '../core/errors.ts'
+import { type Ref, refOf } from '../core/resource.ts'
 import type { Plan } from './plan.ts'
 
-/** Writes that a plan took: 0 in an unchanged world. */
 export interface Outcome {
+  /** Writes that a plan took: 0 in an unchanged world. */
   writes: number
+  /** Objects that the cluster did not take. */
+  failures: Failure[]
+}
+
+export interface Failure {
+  ref: Ref
+  /** Of the ClusterError; undefined for errors that have none. */
+  code: string | undefined
+  message: string
+  error: unknown
 }
 
 /**
- * Makes a plan true: creates, applies, removes, then statuses and events. The one applier of all controllers.
- * What cannot be created because it is there already ends the run with that error, so that the next run plans
- * with what is there.
+ * Makes a plan true: creates, applies, removes, then statuses and events. The one applier of all controllers. An
+ * object that the cluster does not take keeps neither the others nor the word of it from their users.
+ *
+ * @throws what a removal or a status failed with
  */
 export async function applyPlan(cluster: Cluster, plan: Plan, manager: FieldManager): Promise<Outcome> {
   let writes = 0
-  for (const object of plan.create) {
-    await cluster.create(object, manager)
-    writes++
-  }
-  /** One object that the cluster does not take must not keep the others, or the word of it, from their users. */
-  const failures: unknown[] = []
-  for (const object of plan.apply) {
+  const failures: Failure[] = []
+  const attempt = async (ref: Ref, work: () => Promise<boolean>): Promise<void> => {
     try {
-      if ((await cluster.apply(object, manager)) !== 'unchanged') writes++
+      if (await work()) writes++
     } catch (error) {
-      failures.push(error)
+      failures.push({ ref, code: codeOf(error), message: messageOf(error), error })
     }
+  }
+  for (const object of plan.create) {
+    await attempt(refOf(object), () => cluster.create(object, manager).then(() => true))
+  }
+  for (const object of plan.apply) {
+    await attempt(refOf(object), async () => (await cluster.apply(object, manager)) !== 'unchanged')
   }
   for (const ref of plan.remove) {
     await cluster.remove(ref)
@@ -40,6 +53,5 @@ export async function applyPlan(cluster: Cluster, plan: Plan, manager: FieldMana
     }
   }
   for (const note of plan.notes) cluster.note(note)
-  if (failures.length > 0) throw failures[0]
-  return { writes }
+  return { writes, failures }
 }

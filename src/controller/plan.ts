@@ -11,12 +11,26 @@ export interface Plan {
   remove: Ref[]
   /** Status of each object that the plan speaks for. */
   status: StatusPatch[]
+  /** Named work outside the cluster; the controller does it. */
+  calls: OutsideCall[]
   /** Events, on transitions only. */
   notes: EventNote[]
   /** Milliseconds after which to look again. */
   again?: number
 }
 
+/** Work outside the cluster, as data: what to do, and with what. */
+export interface OutsideCall {
+  /** As `tor.retire`. */
+  name: string
+  with: Record<string, string>
+}
+
 export function emptyPlan(): Plan {
-  return { create: [], apply: [], remove: [], status: [], notes: [] }
+  return { create: [], apply: [], remove: [], status: [], calls: [], notes: [] }
+}
+
+/** Looks at the key again after a while; the earliest of several times counts. */
+export function lookAgain(plan: Plan, milliseconds: number): void {
+  plan.again = Math.min(plan.again ?? Number.POSITIVE_INFINITY, milliseconds)
 }

@@ -1,8 +1,8 @@
 import type { Cluster } from '../cluster/cluster.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/logger.ts'
-import { applyPlan } from './applier.ts'
-import type { Plan } from './plan.ts'
+import { applyPlan, type Failure } from './applier.ts'
+import type { OutsideCall, Plan } from './plan.ts'
 import { type QueueOptions, WorkQueue } from './queue.ts'
 
 /** A controller: level-triggered, one key in, the whole state enforced. */
@@ -13,6 +13,10 @@ export interface Controller<Observed> {
   gather(key: string): Observed | undefined
   /** Pure. @param now milliseconds since the epoch */
   plan(observed: Observed, now: number): Plan
+  /** Told after each run what the cluster did not take, so that the next plan can say it. */
+  outcome?(key: string, failures: readonly Failure[]): void
+  /** Does a call of a plan; what it throws backs off and is tried again. */
+  call?(call: OutsideCall): Promise<void>
   /** Subscribes to what may change a key's state; returns the way to stop. */
   watch(enqueue: (key: string) => void): () => void
 }
@@ -34,8 +38,12 @@ export function runController<Observed>(
       const observed = controller.gather(key)
       if (observed === undefined) return undefined
       const plan = controller.plan(observed, now())
-      const { writes } = await applyPlan(cluster, plan, controller.name)
+      const { writes, failures } = await applyPlan(cluster, plan, controller.name)
+      options.observer?.wrote?.(writes)
       if (writes > 0) log.debug({ controller: controller.name, key, writes }, 'reconciled')
+      controller.outcome?.(key, failures)
+      for (const call of plan.calls) await controller.call?.(call)
+      if (failures.length > 0) throw failures[0]?.error
       return plan.again
     },
     (key, error) =>

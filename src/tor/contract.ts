@@ -121,6 +121,8 @@ export interface TorReport {
   applied: string
   /** Set while the newest document or key could not be used: what is wrong with it. */
   rejected?: string
+  /** true: it was told to end, serves on until it is retired, and publishes nothing any more. */
+  leaving?: boolean
   tor: TorState
   onions: OnionState[]
   targets: TargetState[]

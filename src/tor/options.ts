@@ -1,10 +1,11 @@
-/** torrc options that a user may not set, each with the reason that the error names. */
-const REFUSED: Record<string, string> = {
+/** torrc options, in lower case, that a user may not set, each with the reason that the error names. */
+export const REFUSED_OPTIONS: Readonly<Record<string, string>> = {
   controlport: 'Postern owns the control port',
   controlsocket: 'Postern owns the control port',
   cookieauthentication: 'Postern owns the control port',
   cookieauthfile: 'Postern owns the control port',
   hashedcontrolpassword: 'Postern owns the control port',
+  publishhidservdescriptors: 'no onion would ever be published',
   socksport: 'Postern owns the SOCKS ports; use an OnionProxy',
   sockspolicy: 'Postern owns the SOCKS ports; use an OnionProxy',
   httptunnelport: 'Postern owns the ports of the daemon; use an OnionProxy',
@@ -38,12 +39,17 @@ const REFUSED: Record<string, string> = {
   include: 'the agent writes the whole configuration',
 }
 
+/** The same for whole families of options, by how they begin. */
+export const REFUSED_PREFIXES: Readonly<Record<string, string>> = {
+  hiddenservice: 'use an OnionService',
+  __: 'it is internal to tor',
+}
+
 /** Why an option may not be set, or undefined where it may. */
 export function refusedOption(name: string): string | undefined {
   const lower = name.toLowerCase()
-  if (lower.startsWith('hiddenservice')) return REFUSED[lower] ?? 'use an OnionService'
-  if (lower.startsWith('__')) return 'it is internal to tor'
-  return REFUSED[lower]
+  const prefix = Object.keys(REFUSED_PREFIXES).find((one) => lower.startsWith(one))
+  return REFUSED_OPTIONS[lower] ?? (prefix === undefined ? undefined : REFUSED_PREFIXES[prefix])
 }
 
 /** Options that tor takes only at its start: a change of one replaces the pod (config.c, *_IMMUTABLE). */

@@ -15,12 +15,14 @@ const report = {
 
 test('a report passes as it is', () => {
   assert.equal(guardReport(report), report)
+  assert.equal(guardReport({ ...report, leaving: true }).leaving, true)
 })
 
 test('another version, and every wrong shape, is refused by name', () => {
   const rows: [object, RegExp][] = [
     [{ version: 2 }, /version 2/],
     [{ revision: 'x' }, /revision/],
+    [{ leaving: 'yes' }, /leaving/],
     [{ tor: { ...report.tor, progress: '100' } }, /tor\.progress/],
     [{ onions: {} }, /onions/],
     [{ onions: [{ ...report.onions[0], lastUpload: 'now' }] }, /lastUpload/],

@@ -12,6 +12,7 @@ export function guardReport(document: unknown): TorReport {
   }
   if (!Number.isSafeInteger(report.revision)) fail('revision')
   if (typeof report.applied !== 'string') fail('applied')
+  if (report.leaving !== undefined && typeof report.leaving !== 'boolean') fail('leaving')
   const tor = object(report.tor, 'tor')
   if (typeof tor.running !== 'boolean' || typeof tor.bootstrapped !== 'boolean') fail('tor')
   if (typeof tor.progress !== 'number') fail('tor.progress')

@@ -9,6 +9,8 @@ export interface AuthorityPlan {
   nickname: string
   /** Its DataDirectory. */
   folder: string
+  /** Where it listens: an IPv4 address of this machine. */
+  address: string
   orPort: number
   dirPort: number
 }
@@ -27,7 +29,7 @@ export async function makeAuthority(
   const certificate = join(keys, 'authority_certificate')
   const gencert = [
     await gencertBinary(torBinary),
-    ...['--create-identity-key', '--passphrase-fd', '0', '-m', '12', '-a', `127.0.0.1:${plan.dirPort}`],
+    ...['--create-identity-key', '--passphrase-fd', '0', '-m', '12', '-a', `${plan.address}:${plan.dirPort}`],
     ...[
       '-i',
       join(keys, 'authority_identity_key'),
@@ -58,8 +60,8 @@ export async function makeAuthority(
       `${missing} gave no fingerprint for ${plan.nickname}: is it tor 0.4.9?`,
     )
   }
-  const { nickname, orPort, dirPort } = plan
-  return `${nickname} orport=${orPort} no-v2 v3ident=${v3ident} 127.0.0.1:${dirPort} ${fingerprint}`
+  const { nickname, address, orPort, dirPort } = plan
+  return `${nickname} orport=${orPort} no-v2 v3ident=${v3ident} ${address}:${dirPort} ${fingerprint}`
 }
 
 /** The tor-gencert beside a tor that was named by its path, else the one on PATH. */

@@ -6,24 +6,24 @@ const limitMs = 60_000
 const maxBytes = 1024 * 1024
 
 /**
- * Waits until every authority has the descriptors of `count` relays. A first consensus without some of them would be the
+ * Waits until every authority (`address:dirPort`) has the descriptors of `count` relays. A first consensus without some of them would be the
  * network for the next voting intervals.
  */
 export function waitForDescriptors(
-  dirPorts: readonly number[],
+  authorities: readonly string[],
   count: number,
   signal: AbortSignal,
 ): Promise<void> {
-  return untilAll(dirPorts, `the descriptors of ${count} relays`, signal, async (port) => {
-    const text = await download(port, '/tor/server/all', signal)
+  return untilAll(authorities, `the descriptors of ${count} relays`, signal, async (authority) => {
+    const text = await download(authority, '/tor/server/all', signal)
     return (text.match(/^router /gm) ?? []).length >= count
   })
 }
 
 /** Waits until every authority has published a consensus. */
-export function waitForConsensus(dirPorts: readonly number[], signal: AbortSignal): Promise<void> {
-  return untilAll(dirPorts, 'a consensus', signal, async (port) => {
-    const text = await download(port, '/tor/status-vote/current/consensus-microdesc', signal)
+export function waitForConsensus(authorities: readonly string[], signal: AbortSignal): Promise<void> {
+  return untilAll(authorities, 'a consensus', signal, async (authority) => {
+    const text = await download(authority, '/tor/status-vote/current/consensus-microdesc', signal)
     return text.includes('directory-signature ')
   })
 }
@@ -41,30 +41,32 @@ export async function offsetOfFirstVote(signal: AbortSignal): Promise<number> {
 }
 
 async function untilAll(
-  dirPorts: readonly number[],
+  authorities: readonly string[],
   what: string,
   signal: AbortSignal,
-  has: (dirPort: number) => Promise<boolean>,
+  has: (authority: string) => Promise<boolean>,
 ): Promise<void> {
   const limit = Date.now() + limitMs
-  let missing = dirPorts
+  let missing = authorities
   while (missing.length > 0) {
     if (Date.now() > limit) {
       throw new PosternError(
         'TorNetworkTimeout',
-        `${missing.length} of ${dirPorts.length} directory authorities lack ${what} after ${limitMs / 1000} s: see auth1.log and others in the state folder`,
+        `${missing.length} of ${authorities.length} directory authorities lack ${what} after ${limitMs / 1000} s: see auth1.log and others in the state folder`,
       )
     }
-    const checked = await Promise.all(missing.map(async (port) => ({ port, done: await has(port) })))
-    missing = checked.filter(({ done }) => !done).map(({ port }) => port)
+    const checked = await Promise.all(
+      missing.map(async (authority) => ({ authority, done: await has(authority) })),
+    )
+    missing = checked.filter(({ done }) => !done).map(({ authority }) => authority)
     if (missing.length > 0) await sleep(pollMs, undefined, { signal })
   }
 }
 
 /** What an authority serves at a path; nothing while it does not answer or has nothing. */
-async function download(dirPort: number, path: string, signal: AbortSignal): Promise<string> {
+async function download(authority: string, path: string, signal: AbortSignal): Promise<string> {
   try {
-    const reply = await fetch(`http://127.0.0.1:${dirPort}${path}`, {
+    const reply = await fetch(`http://${authority}${path}`, {
       headers: { 'accept-encoding': 'identity' },
       signal: AbortSignal.any([signal, AbortSignal.timeout(2000)]),
     })

@@ -5,11 +5,12 @@ import { startTorNetwork } from './network.ts'
 const help = `Starts a private Tor network on this machine: 3 directory authorities, 4 relays and a client.
 Runs until SIGTERM or SIGINT, then ends everything.
 
-Usage: npm run -s tor-network -- --state DIR [--json] [--tor PATH]
+Usage: npm run -s tor-network -- --state DIR [--address IP] [--json] [--tor PATH]
 
   --state DIR   a folder for keys and logs, with a short path; an earlier network's files in it are replaced
   --json        print one line {"options": {…}, "socksPort": N} when a client can build circuits:
                 options go as they are into TorDaemon.spec.options, socksPort is a visitor's
+  --address IP  where it listens (default: 127.0.0.1); daemons elsewhere need one that they reach
   --tor PATH    the tor program (default: tor)
   --help        this text
 `
@@ -18,6 +19,7 @@ interface Arguments {
   state: string
   json: boolean
   tor: string
+  address: string
 }
 
 function readArguments(args: string[]): Arguments | 'help' {
@@ -27,6 +29,7 @@ function readArguments(args: string[]): Arguments | 'help' {
       state: { type: 'string' },
       json: { type: 'boolean', default: false },
       tor: { type: 'string', default: 'tor' },
+      address: { type: 'string', default: '127.0.0.1' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
@@ -34,16 +37,17 @@ function readArguments(args: string[]): Arguments | 'help' {
   if (values.state === undefined || values.state === '') {
     throw new PosternError('BadArguments', '--state DIR is missing: name a folder for keys and logs')
   }
-  return { state: values.state, json: values.json, tor: values.tor }
+  return { state: values.state, json: values.json, tor: values.tor, address: values.address }
 }
 
-async function run({ state, json, tor }: Arguments): Promise<void> {
+async function run({ state, json, tor, address }: Arguments): Promise<void> {
   const ended = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => ended.abort(name))
   const say = (text: string) => (json ? undefined : console.log(text))
   try {
     await using network = await startTorNetwork({
       state,
+      address,
       torBinary: tor,
       signal: ended.signal,
       onStep: (step, detail) => say(`${step.padEnd(10)}${detail ?? ''}`),

@@ -17,7 +17,7 @@ export interface TorNetworkAccess {
   readonly client: { readonly controlPath: string }
 }
 
-/** A private Tor network on loopback, until `stop`. The state folder stays, with the logs. */
+/** A private Tor network on this machine, until `stop`. The state folder stays, with the logs. */
 export interface TorNetwork extends TorNetworkAccess, AsyncDisposable {
   stop(): Promise<void>
 }
@@ -25,6 +25,11 @@ export interface TorNetwork extends TorNetworkAccess, AsyncDisposable {
 export interface TorNetworkOptions {
   /** A folder of its own; made if missing, what an earlier network left in it is replaced. Keep its path short. */
   state: string
+  /**
+   * Where authorities and relays listen: an IPv4 address of this machine that every daemon of the network reaches.
+   * Default 127.0.0.1.
+   */
+  address?: string
   /** Name on PATH or a path; default `tor`. */
   torBinary?: string
   /**
@@ -45,7 +50,7 @@ const maxTries = 3
 const maxSocketPath = 107
 
 /**
- * Starts 3 directory authorities, 4 relays and a visitor client, all on 127.0.0.1, and resolves once the client can
+ * Starts 3 directory authorities, 4 relays and a visitor client, all on one address, and resolves once the client can
  * build circuits. Every process dies with the caller, even by kill -9.
  *
  * @throws PosternError `TorNetworkState` (bad folder), `TorNetworkProgram` (tor, tor-gencert or setpriv missing or
@@ -66,10 +71,10 @@ export async function startTorNetwork(options: TorNetworkOptions): Promise<TorNe
 }
 
 async function startOnce(state: string, options: TorNetworkOptions): Promise<TorNetwork> {
-  const { torBinary = 'tor', onStep = () => {}, signal } = options
+  const { address = '127.0.0.1', torBinary = 'tor', onStep = () => {}, signal } = options
   signal?.throwIfAborted()
-  onStep('ports', 'on 127.0.0.1')
-  const ports = await freePorts(2 * authorities.length + relays.length + 1)
+  onStep('ports', `on ${address}`)
+  const ports = await freePorts(2 * authorities.length + relays.length + 1, address)
   const nextPort = () => ports.pop()!
   for (const name of [...authorities, ...relays, visitor]) await clearFolder(state, name)
 
@@ -78,6 +83,7 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
     (nickname): AuthorityPlan => ({
       nickname,
       folder: join(state, nickname),
+      address,
       orPort: nextPort(),
       dirPort: nextPort(),
     }),
@@ -121,18 +127,19 @@ async function startRelays(
   onStep: (step: string, detail?: string) => void,
 ): Promise<void> {
   const authorityTorrc = (plan: AuthorityPlan, offset?: number): TorOptions => ({
-    ...relayOptions(plan.nickname, plan.orPort),
-    ...authorityOptions(plan.dirPort, offset),
+    ...relayOptions(plan.nickname, plan.address, plan.orPort),
+    ...authorityOptions(plan.address, plan.dirPort, offset),
   })
-  const dirPorts = plans.map((plan) => plan.dirPort)
+  const listening = plans.map((plan) => `${plan.address}:${plan.dirPort}`)
   onStep('start', `${authorities.length} directory authorities and ${relays.length} relays`)
   for (const plan of plans) await members.start(plan.nickname, authorityTorrc(plan))
-  for (const nickname of relays) await members.start(nickname, relayOptions(nickname, nextPort()))
-  await waitForDescriptors(dirPorts, authorities.length + relays.length, members.failed)
+  for (const nickname of relays)
+    await members.start(nickname, relayOptions(nickname, plans[0]!.address, nextPort()))
+  await waitForDescriptors(listening, authorities.length + relays.length, members.failed)
   onStep('vote', 'every authority knows every relay')
   const offset = await offsetOfFirstVote(members.failed)
   for (const plan of plans) await members.reload(plan.nickname, authorityTorrc(plan, offset))
-  await waitForConsensus(dirPorts, members.failed)
+  await waitForConsensus(listening, members.failed)
   onStep('consensus', 'every relay fetches it')
   for (const nickname of relays) await members.reload(nickname)
   await Promise.all(relays.map((name) => members.bootstrapped(name, 75)))

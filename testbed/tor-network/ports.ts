@@ -2,16 +2,16 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
 /**
- * Free TCP ports of 127.0.0.1. All are held open at the same time before any is released, so no port comes twice.
+ * Free TCP ports of an address of this machine. All are held open at the same time before any is released, so no port comes twice.
  * Another process may still take one in between: the caller must be ready to start again with new ones.
  */
-export async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number, address = '127.0.0.1'): Promise<number[]> {
   const servers: Server[] = []
   try {
     for (let i = 0; i < count; i++) {
       const server = createServer()
       servers.push(server)
-      server.listen(0, '127.0.0.1')
+      server.listen(0, address)
       await once(server, 'listening')
     }
     return servers.map((server) => {

@@ -47,11 +47,11 @@ export function processOptions(folder: string, owner: number): TorOptions {
  * seven gets nearly all the weight, becomes guard and last hop of the same circuit, and no circuit can be built (a relay
  * refuses to extend back to the hop before) until a consensus or two later.
  */
-export function relayOptions(nickname: string, orPort: number): TorOptions {
+export function relayOptions(nickname: string, address: string, orPort: number): TorOptions {
   return {
     Nickname: nickname,
-    Address: '127.0.0.1',
-    ORPort: `127.0.0.1:${orPort}`,
+    Address: address,
+    ORPort: `${address}:${orPort}`,
     AssumeReachable: '1',
     TestingMinTimeToReportBandwidth: '1 day',
     ExitRelay: '0',
@@ -66,9 +66,9 @@ export function relayOptions(nickname: string, orPort: number): TorOptions {
  * How an authority votes: without `offset` (0..7 s, see `offsetOfFirstVote`) not for half an hour; with it, a first
  * interval of 8 s ends when the clock's seconds modulo 8 are `offset`. Later intervals are 20 s, a time period 8 minutes.
  */
-export function authorityOptions(dirPort: number, offset?: number): TorOptions {
+export function authorityOptions(address: string, dirPort: number, offset?: number): TorOptions {
   return {
-    DirPort: `127.0.0.1:${dirPort}`,
+    DirPort: `${address}:${dirPort}`,
     AuthoritativeDirectory: '1',
     V3AuthoritativeDirectory: '1',
     TestingV3AuthVotingStartOffset: String(offset ?? 0),

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Kind, Resource } from '../../core/resource.ts'
-import { conformance } from '../conformance.ts'
 import { EVENT, NAMESPACE, SECRET } from '../kinds.ts'
 import { EmbeddedCluster } from './cluster.ts'
 import { Store } from './store.ts'
@@ -25,16 +24,6 @@ function make(options: { now?: () => number } = {}) {
     },
   }
 }
-
-conformance('the embedded cluster', async () => {
-  const made = make()
-  return {
-    cluster: made.cluster,
-    kind: DOOR,
-    namespace: 'space',
-    close: async () => made[Symbol.dispose](),
-  }
-})
 
 const door = (name: string, rest: object = {}): Resource => ({
   apiVersion: DOOR.apiVersion,

@@ -6,20 +6,26 @@ import type {
   Cluster,
   EventNote,
   FieldManager,
+  NamedCache,
   Preconditions,
+  Scope,
   StatusPatch,
 } from '../cluster.ts'
 import { ClusterError } from '../errors.ts'
 import { EVENT } from '../kinds.ts'
+import { labelSelector } from '../scope.ts'
 import { EmbeddedCache } from './cache.ts'
 import { EventRecorder } from './events.ts'
+import { EmbeddedNamed } from './named.ts'
 import type { Store } from './store.ts'
 
 /** The Cluster on a store of this machine. Caches are as of the last commit; what they hand out is frozen. */
 export class EmbeddedCluster implements Cluster {
   readonly #store: Store
   readonly #kinds = new Map<string, Kind>()
-  readonly #caches = new Map<string, EmbeddedCache<Resource>>()
+  /** By kind, then by scope. */
+  readonly #caches = new Map<string, Map<string, EmbeddedCache<Resource>>>()
+  readonly #named = new Map<string, NamedCache<Resource>>()
   readonly #events: EventRecorder
   readonly #stop: () => void
 
@@ -29,21 +35,34 @@ export class EmbeddedCluster implements Cluster {
     for (const kind of [EVENT, ...kinds]) this.#kinds.set(idOf(kind), kind)
     this.#events = new EventRecorder(store, options.now)
     this.#stop = store.watch({
-      changed: (change) => this.#caches.get(idOf(change.ref))?.take(change),
+      changed: (change) => {
+        for (const cache of this.#caches.get(idOf(change.ref))?.values() ?? []) cache.take(change)
+      },
       resync: () => {
-        for (const cache of this.#caches.values()) cache.relist()
+        for (const scopes of this.#caches.values()) for (const cache of scopes.values()) cache.relist()
       },
     })
   }
 
-  cache<T extends Resource>(kind: Kind<T>): Cache<T> {
-    const id = idOf(kind)
-    let cache = this.#caches.get(id)
+  cache<T extends Resource>(kind: Kind<T>, scope?: Scope): Cache<T> {
+    const known = this.#known(kind)
+    const scopes = this.#caches.get(idOf(kind)) ?? new Map<string, EmbeddedCache<Resource>>()
+    this.#caches.set(idOf(kind), scopes)
+    let cache = scopes.get(labelSelector(scope))
     if (cache === undefined) {
-      cache = new EmbeddedCache(this.#store, this.#known(kind))
-      this.#caches.set(id, cache)
+      cache = new EmbeddedCache(this.#store, known, scope)
+      scopes.set(labelSelector(scope), cache)
     }
     return cache as unknown as Cache<T>
+  }
+
+  named<T extends Resource>(kind: Kind<T>): NamedCache<T> {
+    let named = this.#named.get(idOf(kind))
+    if (named === undefined) {
+      named = new EmbeddedNamed(this.cache(kind))
+      this.#named.set(idOf(kind), named)
+    }
+    return named as unknown as NamedCache<T>
   }
 
   async get<T extends Resource>(

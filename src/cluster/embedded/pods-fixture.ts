@@ -1,5 +1,5 @@
 import { type Kind, keyFor, keyOf, type Ref, type Resource, sameJson } from '../../core/resource.ts'
-import type { Applied, Cache, CacheChange, Cluster, StatusPatch } from '../cluster.ts'
+import type { Applied, Cache, CacheChange, Cluster, NamedCache, StatusPatch } from '../cluster.ts'
 import { ClusterError } from '../errors.ts'
 
 /** The least of a cluster that the pod runner needs, in memory: for its tests only. */
@@ -29,6 +29,10 @@ export class MemoryCluster implements Cluster {
         return () => listeners.delete(typed)
       },
     }
+  }
+
+  named<T extends Resource>(kind: Kind<T>): NamedCache<T> {
+    throw new Error(`the pod runner reads no ${kind.kind} by name`)
   }
 
   async get<T extends Resource>(

@@ -3,6 +3,7 @@ import { timestamp } from '../../core/conditions.ts'
 import { describeRef, type Kind, type Ref, type Resource, refOf, sameJson } from '../../core/resource.ts'
 import type { Applied, FieldManager, Preconditions, StatusPatch } from '../cluster.ts'
 import { ClusterError } from '../errors.ts'
+import { checkOwnership } from '../ownership.ts'
 import { Database } from './database.ts'
 import { type Change, type ChangeListener, Journal } from './journal.ts'
 import { mergeApply, type Owners, ownersAfterUpdate } from './merge.ts'
@@ -112,7 +113,7 @@ export class Store {
    * given.
    *
    * @param options force false: throw instead of taking fields that others own
-   * @throws ClusterError `Conflict`
+   * @throws ClusterError `Conflict`, `Taken`
    */
   apply(object: Resource, manager: FieldManager, options: { force?: boolean } = {}): Written {
     const wanted = normalise(object)
@@ -125,6 +126,7 @@ export class Store {
         return { result: 'created', object: this.#insert(wanted, merged, owners) }
       }
       const live = parse(row)
+      checkOwnership(wanted, live)
       const before = viewOf(live)
       const merge = mergeApply(before, viewOf(wanted), JSON.parse(row.managers) as Owners, key)
       refuseConflicts(refOf(wanted), manager, merge.conflicts, options.force ?? true)

@@ -20,6 +20,8 @@ import {
 } from '../contract.ts'
 import { parseTopology } from '../topology-guard.ts'
 import { Backends } from './backends.ts'
+import { Departure } from './departure.ts'
+import { FirstPublication } from './first-publication.ts'
 import { agentMetrics } from './metrics.ts'
 import { OnionKeys } from './onion-keys.ts'
 import { Onions } from './onions.ts'
@@ -50,6 +52,10 @@ export interface TorAgentOptions {
   reportPort?: number
   /** Default 9080; 0 takes any free one. */
   metricsPort?: number
+  /** How long {@link TorAgent.leave} goes on serving unless it is retired earlier; default 0. */
+  lingerMs?: number
+  /** A tor that cannot be talked to for so long is started again; default 60 s. */
+  silenceMs?: number
 }
 
 const PROBE_TIMEOUT_MS = 60_000
@@ -71,6 +77,10 @@ export class TorAgent {
   readonly #watchers: FolderWatcher[]
   readonly #refresh: NodeJS.Timeout
   readonly #uploadCircuits: UploadCircuits
+  readonly #firstPublication = new FirstPublication()
+  readonly #departure: Departure
+  #leaving = false
+  #closing: Promise<void> | undefined
   readonly #problems = new Map<'topology' | 'keys', string>()
   #topology: TorTopology | undefined
   #applied = ''
@@ -107,6 +117,7 @@ export class TorAgent {
       paths,
       network: options.network ?? true,
       log,
+      ...(options.silenceMs === undefined ? {} : { silenceMs: options.silenceMs }),
       onChange: () => {
         const { bootstrapped } = this.#tor?.state ?? { bootstrapped: false }
         if (bootstrapped) this.#onions.bootstrapped()
@@ -114,7 +125,11 @@ export class TorAgent {
         onChange()
       },
       onAttached: (control, fresh) => this.#onions.attach(control, fresh),
-      onDetached: (died) => this.#onions.detach(died),
+      onDetached: (died) => {
+        this.#onions.detach(died)
+        // Its onions would not be published again.
+        if (died && this.#leaving) this.#departure.end()
+      },
       onEvent: (event) => {
         if (event.type !== 'HS_DESC') return
         this.#onions.event(event)
@@ -122,17 +137,28 @@ export class TorAgent {
       },
     })
     this.#uploadCircuits = new UploadCircuits(() => this.#tor.worker)
+    this.#departure = new Departure({
+      lingerMs: options.lingerMs ?? 0,
+      streams: () => this.#backends.connections + this.#proxies.connections,
+      circuits: async () => (await this.#tor.worker?.getInfo('circuit-status'))?.['circuit-status'],
+      withdraw: (visited) => this.#onions.withdraw(visited),
+      log,
+    })
     this.#report = new Revisions(() => this.#build())
     this.#reportServer = new ReportServer({
       host,
       port: options.reportPort ?? REPORT_PORT,
       report: this.#report,
       log,
+      onRetire: () => {
+        log.info({ leaving: this.#leaving }, 'agent is retired')
+        this.#departure.retire()
+      },
     })
     this.#probeServer = new ProbeServer({
       host,
       port: options.metricsPort ?? METRICS_PORT,
-      live: () => undefined,
+      live: () => this.#tor.stuck,
       ready: () => this.#unready(),
       registry: agentMetrics(() => this.#report.value),
     })
@@ -176,8 +202,33 @@ export class TorAgent {
     return { report: this.#reportServer.port, metrics: this.#probeServer.port }
   }
 
+  /**
+   * Ends as a pod does that others depend on. While a successor may be on its way, everything is served as before,
+   * but no descriptor is published any more; see {@link Departure} for when that ends. Without a linger, or with
+   * nothing that anybody could be using, it is `close`.
+   *
+   * @param graceMs of that `close`
+   */
+  async leave(graceMs = 0): Promise<void> {
+    if (!this.#inUse()) return this.close(graceMs)
+    this.#leaving = true
+    for (const watcher of this.#watchers) watcher.close()
+    this.#onions.stop()
+    this.#tor.stopPublishing()
+    this.#report.touch()
+    this.#options.log.info({}, 'agent leaves: it serves on until a successor does')
+    await this.#departure.run()
+    await this.close()
+  }
+
   /** Accepts nothing more, gives running connections the grace to end, and ends tor. */
-  async close(graceMs = 0): Promise<void> {
+  close(graceMs = 0): Promise<void> {
+    this.#departure.end()
+    this.#closing ??= this.#close(graceMs)
+    return this.#closing
+  }
+
+  async #close(graceMs: number): Promise<void> {
     for (const watcher of this.#watchers) watcher.close()
     clearInterval(this.#refresh)
     this.#probes.close()
@@ -243,22 +294,34 @@ export class TorAgent {
     this.#report.touch()
   }
 
+  #inUse(): boolean {
+    const { tor, onions, targets } = this.#report.value
+    if ((this.#options.lingerMs ?? 0) === 0 || !tor.running) return false
+    if (!tor.bootstrapped && this.#options.network !== false) return false
+    const added = onions.some(({ state }) => state === 'published' || state === 'added')
+    return added || targets.some(({ listening }) => listening)
+  }
+
   #unready(): string | undefined {
-    const { tor, applied } = this.#report.value
+    const { tor, applied, onions } = this.#report.value
     if (applied === '') return 'there is no usable topology yet'
     if (!tor.running) return tor.message ?? 'tor does not run yet'
     if (this.#options.network === false) return undefined
-    return tor.bootstrapped ? undefined : `tor bootstraps: ${tor.progress} %, ${tor.summary ?? 'starting'}`
+    if (!tor.bootstrapped) return `tor bootstraps: ${tor.progress} %, ${tor.summary ?? 'starting'}`
+    return this.#firstPublication.pending(onions, performance.now())
   }
 
   #build(): Omit<TorReport, 'revision'> {
+    const onions = this.#onions.states()
+    this.#firstPublication.look(this.#tor.state.bootstrapped, onions, performance.now())
     const rejected = [...this.#problems.values(), ...this.#tor.rejected].join('; ').slice(0, 4000)
     return {
       version: REPORT_VERSION,
       applied: this.#applied,
       ...(rejected === '' ? {} : { rejected }),
+      ...(this.#leaving ? { leaving: true } : {}),
       tor: this.#tor.state,
-      onions: this.#onions.states(),
+      onions,
       targets: (this.#topology?.proxies ?? []).flatMap((proxy) =>
         proxy.targets.map((target) => this.#target(proxy.name, target.name)),
       ),

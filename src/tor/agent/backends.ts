@@ -93,6 +93,11 @@ export class Backends {
     return [...this.#onions.keys()]
   }
 
+  /** Connections of all onions that run, or are being dialled. */
+  get connections(): number {
+    return this.addresses().reduce((sum, address) => sum + this.state(address).connections, 0)
+  }
+
   state(address: string): { connections: number; error?: string } {
     let connections = 0
     let error: string | undefined

@@ -239,3 +239,39 @@ test('an onion that is no longer wanted loses its sockets, too', async () => {
   await onions.idle()
   assert.deepEqual(backends.addresses(), [plans[1]!.address])
 })
+
+test('withdrawn: all are forgotten, those with visitors are back in one go, and nothing else is done', async () => {
+  const { all, plans } = use(3)
+  const [a, b, c] = all.map(({ address }) => address) as [string, string, string]
+  onions.want(plans)
+  onions.attach(tor.client, true)
+  await until('all are added', () => count('added') === 3)
+  onions.stop()
+  tor.commands.length = 0
+  await onions.withdraw(new Set([b]))
+  assert.deepEqual(tor.commands, [`DEL ${a}`, `DEL ${b}`, `ADD ${b}`, `DEL ${c}`])
+  assert.deepEqual([...tor.onions], [b])
+  await onions.withdraw(new Set([b, c]))
+  assert.deepEqual(
+    tor.commands.slice(4),
+    [`ADD ${c}`],
+    'who was on the way is served, who was there is left alone',
+  )
+  await onions.withdraw(new Set())
+  onions.check()
+  onions.want([])
+  await onions.idle()
+  assert.equal(tor.commands.length, 5)
+  assert.deepEqual([...tor.onions].sort(), [b, c].sort())
+})
+
+test('an onion that cannot be withdrawn is no reason to leave out the others', async () => {
+  const { all, plans } = use(2)
+  onions.want(plans)
+  onions.attach(tor.client, true)
+  await until('all are added', () => count('added') === 2)
+  onions.stop()
+  tor.onions.delete(all[0]!.address)
+  await onions.withdraw(new Set())
+  assert.deepEqual([...tor.onions], [])
+})

@@ -1,7 +1,7 @@
 import { codeOf, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import type { OnionPlan, OnionState } from '../contract.ts'
-import type { OnionPortMapping } from '../control/add-onion.ts'
+import type { AddOnion, OnionPortMapping } from '../control/add-onion.ts'
 import type { ControlClient } from '../control/client.ts'
 import { ControlError } from '../control/errors.ts'
 import type { HsDescEvent } from '../control/events.ts'
@@ -42,6 +42,8 @@ export class Onions {
   readonly #live = new Map<string, TrackedOnion>()
   readonly #history = new Map<string, OnionHistory>()
   readonly #failures = new Map<string, OnionFailure>()
+  /** By address: tor was made to forget it, and has it again for visitors that were there. */
+  readonly #withdrawn = new Map<string, boolean>()
   #control: ControlClient | undefined
   #bootstrappedAt: number | undefined
   #checkDue = false
@@ -140,6 +142,36 @@ export class Onions {
     this.#closed = true
     clearInterval(this.#checker)
     clearTimeout(this.#timer)
+  }
+
+  /**
+   * Lets nobody in any more, and keeps who is in: tor forgets every onion, which ends its introduction circuits and
+   * no visitor's, and gets those that have visitors again, without which it would refuse their next streams. Only
+   * after `stop`, and with publishing off: so the new introduction points are nobody's to know. May be called again,
+   * for visitors that were on their way.
+   */
+  async withdraw(visited: ReadonlySet<string>): Promise<void> {
+    await this.idle()
+    const control = this.#control
+    if (control === undefined) return
+    for (const address of this.#live.keys()) {
+      const plan = this.#byAddress.get(address)
+      const before = this.#withdrawn.get(address)
+      const keep = plan !== undefined && visited.has(address)
+      if (before !== undefined && (before || !keep)) continue
+      const ports = keep ? await this.#options.backends.open(address, plan.ports) : []
+      this.#withdrawn.set(address, keep)
+      // Both in one go, so that no stream comes between them.
+      const steps: Promise<unknown>[] = before === undefined ? [control.delOnion(address)] : []
+      if (keep) steps.push(control.addOnion(this.#addition(plan, ports)))
+      for (const step of await Promise.allSettled(steps)) {
+        if (step.status === 'fulfilled') continue
+        this.#options.log.warn(
+          { onion: plan?.name, error: messageOf(step.reason) },
+          'could not withdraw an onion',
+        )
+      }
+    }
   }
 
   /** Resolves when no step is being taken. */
@@ -252,18 +284,18 @@ export class Onions {
     }
   }
 
-  async #command(
-    control: ControlClient,
-    { address, name }: OnionPlan,
-    ports: OnionPortMapping[],
-  ): Promise<string> {
-    const onion = { key: this.#options.keys.controlKey(name), ports, flags: ['Detach', 'DiscardPK'] }
+  #addition({ name }: OnionPlan, ports: OnionPortMapping[]): AddOnion {
+    return { key: this.#options.keys.controlKey(name), ports, flags: ['Detach', 'DiscardPK'] }
+  }
+
+  async #command(control: ControlClient, plan: OnionPlan, ports: OnionPortMapping[]): Promise<string> {
+    const onion = this.#addition(plan, ports)
     try {
       return (await control.addOnion(onion)).serviceId
     } catch (error) {
       if (!(error instanceof ControlError) || error.status !== 550) throw error
       // tor has it already, but with which ports nobody can tell.
-      await control.delOnion(address)
+      await control.delOnion(plan.address)
       return (await control.addOnion(onion)).serviceId
     }
   }

@@ -53,6 +53,14 @@ export class Proxies {
     }
   }
 
+  /** Connections that run, or are being dialled. */
+  get connections(): number {
+    return [...this.#entries.values()].reduce(
+      (sum, { listener }) => sum + (listener?.counters.active ?? 0),
+      0,
+    )
+  }
+
   /** Accepts nothing more; connections have the grace to end by themselves. */
   async close(graceMs: number): Promise<void> {
     this.#closed = true

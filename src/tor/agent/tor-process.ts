@@ -27,11 +27,16 @@ export interface TorProcessOptions {
   /** The control connection is gone; `died`: and so is tor. */
   onDetached(died: boolean): void
   onEvent(event: TorEvent): void
+  /** A tor that runs and cannot be talked to for so long is ended and started again; default 60 s. */
+  silenceMs?: number
 }
 
 const EVENTS = ['HS_DESC', 'STATUS_CLIENT']
-/** A tor that runs and cannot be talked to for so long is ended and started again. */
 const SILENCE_MS = 60_000
+/** So many tors in a row that could not be talked to: the fault is not tor's. */
+const SILENT_LIVES = 3
+/** A killed process is gone long before. */
+const KILLED_MS = 60_000
 const run = promisify(execFile)
 
 /**
@@ -43,6 +48,7 @@ export class TorProcess {
   readonly #supervisor: Supervisor
   readonly #managed = new LiveSettings()
   readonly #user = new LiveSettings()
+  readonly #unpublished = new LiveSettings()
   #daemon: TorTopology['daemon'] | undefined
   #state: TorState = { running: false, bootstrapped: false, progress: 0, starts: 0 }
   #refusedOptions: string[] = []
@@ -53,6 +59,10 @@ export class TorProcess {
   #settling: Promise<void> = Promise.resolve()
   #lastWarning: string | undefined
   #stopping = false
+  #publishing = true
+  /** In a row. */
+  #silentLives = 0
+  #killedAt: number | undefined
   /** This tor was just started and nobody has had hold of it. */
   #fresh = true
 
@@ -85,9 +95,20 @@ export class TorProcess {
 
   /** What of the user's options is not in force, and why. */
   get rejected(): string[] {
-    return [...this.#refusedOptions, this.#managed.rejected, this.#user.rejected].filter(
-      (text) => text !== undefined,
-    )
+    const groups = [this.#managed, this.#user, this.#unpublished].map(({ rejected }) => rejected)
+    return [...this.#refusedOptions, ...groups].filter((text) => text !== undefined)
+  }
+
+  /**
+   * Why only a new agent can help, or undefined. A tor that cannot be started, ends, or hangs is none of that: it
+   * is started again here, as often as it takes.
+   */
+  get stuck(): string | undefined {
+    if (this.#killedAt !== undefined && performance.now() - this.#killedAt > KILLED_MS) {
+      return `tor (process ${this.#supervisor.pid}) was killed since it did not answer, and is still there`
+    }
+    if (this.#silentLives < SILENT_LIVES) return undefined
+    return `${this.#silentLives} tors in a row did not answer on the control port`
   }
 
   /** Starts tor at the first call; later ones change the options that differ, while it runs. */
@@ -100,8 +121,18 @@ export class TorProcess {
     this.#supervisor.retryNow()
   }
 
+  /**
+   * From now on tor uploads no descriptor, also when introduction points change, and whatever the user's options
+   * say: so a successor's stay the newest.
+   */
+  stopPublishing(): void {
+    this.#publishing = false
+    if (this.#worker !== undefined) void this.#settle(this.#worker).catch(() => {})
+  }
+
   /** Ends a tor that does not answer any more; it is started again. */
   kill(): void {
+    if (this.#supervisor.pid !== undefined) this.#killedAt ??= performance.now()
     this.#options.log.error(
       { pid: this.#supervisor.pid },
       'tor does not answer: it is ended and started again',
@@ -127,6 +158,7 @@ export class TorProcess {
     const args = ['--defaults-torrc', '/dev/null', '-f', paths.torrc]
     this.#managed.startedWith(managedSettings(daemon))
     this.#user.startedWith(user)
+    this.#unpublished.startedWith([])
     const problem = user.length === 0 ? undefined : await verify(tor, args)
     if (problem !== undefined) {
       // Without them it might connect where its user never wanted it to: another network, past a proxy or a bridge.
@@ -149,6 +181,7 @@ export class TorProcess {
 
   #exited({ code, signal }: ExitInfo): void {
     this.#life.abort()
+    this.#killedAt = undefined
     void this.#owner?.close()
     this.#owner = undefined
     const how = signal === null ? `with code ${code}` : `by ${signal}`
@@ -189,7 +222,8 @@ export class TorProcess {
       } catch (error) {
         if (life.aborted) return
         this.#options.log.debug({ error: messageOf(error) }, 'the control port is not usable yet')
-        if (performance.now() - heard > SILENCE_MS) {
+        if (performance.now() - heard > (this.#options.silenceMs ?? SILENCE_MS)) {
+          this.#silentLives += 1
           this.kill()
           return
         }
@@ -234,6 +268,7 @@ export class TorProcess {
     this.#state = rest
     const fresh = this.#fresh
     this.#fresh = false
+    this.#silentLives = 0
     this.#options.onAttached(worker, fresh)
     if (!life.aborted) this.#bootstrap(bootstrapOfPhase(phase['status/bootstrap-phase'] ?? ''))
     this.#options.onChange()
@@ -245,6 +280,7 @@ export class TorProcess {
       const daemon = this.#daemon!
       await this.#managed.apply(control, managedSettings(daemon))
       await this.#user.apply(control, userSettings(daemon.options).settings)
+      if (!this.#publishing) await this.#unpublished.apply(control, [['PublishHidServDescriptors', ['0']]])
       this.#options.onChange()
     })
     this.#settling = next.catch(() => {})

@@ -1,30 +1,31 @@
 import { z } from 'zod'
 import { type ApiKind, objectName, portNumber, serviceName, validator } from '../../cluster/api-kind.ts'
+import { statusSchema } from '../../cluster/api-status.ts'
+import { uniqueRule, withRules } from '../../cluster/cel.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
 import { METRICS_PORT, REPORT_PORT } from '../contract.ts'
-import { parseOnionAddress } from '../onion/address.ts'
+import { daemonRef } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
+import { onionAddressField } from './onion-address.ts'
 
 const RESERVED_PORTS = [METRICS_PORT, REPORT_PORT]
 
-export const onionProxySpec: z.ZodType = z.strictObject({
-  targets: z
+const RESERVED = `must not be one of ${RESERVED_PORTS.join(' and ')}, which the daemon uses itself`
+
+const targets = withRules(
+  z
     .array(
       z.strictObject({
-        name: objectName().max(63, 'must be at most 63 characters').describe('Name of this target.'),
-        onion: z
-          .string()
-          .max(256, 'must be an onion address of 56 characters and .onion')
-          .superRefine((onion, context) => {
-            const parsed = parseOnionAddress(onion)
-            if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.message })
-          })
-          .describe('v3 onion address to reach.'),
+        name: objectName(63).describe('Name of this target.'),
+        onion: onionAddressField.describe('v3 onion address to reach.'),
         port: portNumber('Port of the onion address.'),
-        listenPort: portNumber('Port of the Service that is named after this proxy.').refine(
-          (port) => !RESERVED_PORTS.includes(port),
-          `must not be one of ${RESERVED_PORTS.join(' and ')}, which the daemon uses itself`,
+        listenPort: withRules(
+          portNumber('Port of the Service that is named after this proxy.').refine(
+            (port) => !RESERVED_PORTS.includes(port),
+            RESERVED,
+          ),
+          { rule: `!(self in [${RESERVED_PORTS.join(', ')}])`, message: RESERVED },
         ),
       }),
     )
@@ -49,12 +50,16 @@ export const onionProxySpec: z.ZodType = z.strictObject({
           })
         }
       })
-    })
-    .describe('Onions that the workloads of this namespace reach as plain TCP.'),
-  daemonRef: z
-    .strictObject({ name: serviceName("the daemon's objects").describe('Name of the TorDaemon.') })
-    .optional()
-    .describe("TorDaemon of the namespace that carries the connections; default 'tor', made when missing."),
+    }),
+  uniqueRule('listenPort', 'port %d is there already; each listenPort may stand once'),
+  uniqueRule('name', "'%s' is there already; each name may stand once"),
+).meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+
+export const onionProxySpec: z.ZodType = z.strictObject({
+  targets: targets.describe('Onions that the workloads of this namespace reach as plain TCP.'),
+  daemonRef: daemonRef(
+    "TorDaemon of the namespace that carries the connections; default 'tor', made when missing.",
+  ),
 })
 
 export interface OnionProxy extends Resource {
@@ -72,6 +77,21 @@ export interface OnionProxy extends Resource {
   }
 }
 
+const targetStates = z
+  .array(
+    z.strictObject({
+      name: z.string().max(63).describe('Name of the target.'),
+      endpoint: z.string().max(512).describe('Where workloads reach it; empty while they cannot.'),
+      reachable: z.enum(['True', 'False', 'Unknown']).describe('What the newest probe through Tor found.'),
+      reason: z.string().max(1024).optional().describe('Why it is not reachable.'),
+    }),
+  )
+  .max(64)
+  .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+  .describe('The targets, in the order of the spec.')
+
+const proxyName = serviceName('the Service of this proxy')
+
 const kind = { apiVersion: TOR_API_VERSION, kind: 'OnionProxy' } as const
 
 export const ONION_PROXY: ApiKind<OnionProxy> = {
@@ -79,7 +99,10 @@ export const ONION_PROXY: ApiKind<OnionProxy> = {
   plural: 'onionproxies',
   shortNames: ['oproxy'],
   namespaced: true,
+  description: 'Foreign onions as plain TCP ports of a Service of this namespace.',
   spec: onionProxySpec,
+  status: statusSchema({ targets: targetStates.optional() }),
+  name: proxyName,
   columns: [
     { name: 'READY', type: 'boolean', jsonPath: '.status.ready' },
     { name: 'ENDPOINT', type: 'string', jsonPath: '.status.targets[0].endpoint' },
@@ -91,5 +114,5 @@ export const ONION_PROXY: ApiKind<OnionProxy> = {
     },
     { name: 'AGE', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],
-  validate: validator(kind, onionProxySpec, serviceName('the Service of this proxy')),
+  validate: validator(kind, onionProxySpec, proxyName),
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { type ApiKind, objectName, portNumber, serviceName, validator } from '../../cluster/api-kind.ts'
+import { statusSchema } from '../../cluster/api-status.ts'
+import { refusedField, uniqueRule, withRules } from '../../cluster/cel.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
+import { daemonRef } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
 
 const portName = z
@@ -20,17 +23,15 @@ const backend = z
             : "must be a port number or a port's name",
       })
       .describe('Port of the Service: its number or its name.'),
-    namespace: z
-      .never({
-        error:
-          'a backend in another namespace is not possible; publish the onion in the namespace of the Service',
-      })
-      .optional(),
+    namespace: refusedField(
+      'a backend in another namespace is not possible; publish the onion in the namespace of the Service',
+      'string',
+    ),
   })
   .describe('Where connections to this port go.')
 
-export const onionServiceSpec: z.ZodType = z.strictObject({
-  ports: z
+const ports = withRules(
+  z
     .array(
       z.strictObject({
         virtualPort: portNumber('Port of the onion address that visitors use.'),
@@ -50,19 +51,23 @@ export const onionServiceSpec: z.ZodType = z.strictObject({
           })
         }
       })
-    })
-    .describe('Ports of the onion address and the Services behind them.'),
+    }),
+  uniqueRule('virtualPort', 'port %d is there already; each virtualPort may stand once'),
+).meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['virtualPort'] })
+
+export const onionServiceSpec: z.ZodType = z.strictObject({
+  ports: ports.describe('Ports of the onion address and the Services behind them.'),
   privateKeySecret: z
     .strictObject({ name: objectName().describe('Name of the Secret.') })
+    .meta({ 'x-kubernetes-map-type': 'atomic' })
     .optional()
     .describe('Secret that holds the key of a fixed or vanity address, as tor or mkp224o writes it.'),
-  daemonRef: z
-    .strictObject({ name: serviceName("the daemon's objects").describe('Name of the TorDaemon.') })
-    .optional()
-    .describe("TorDaemon of the namespace that publishes this onion; default 'tor', made when missing."),
+  daemonRef: daemonRef(
+    "TorDaemon of the namespace that publishes this onion; default 'tor', made when missing.",
+  ),
   keyRetention: z
     .enum(['Retain', 'Delete'], { error: 'must be Retain or Delete' })
-    .optional()
+    .default('Retain')
     .describe('What becomes of a generated key when this object is deleted; default Retain.'),
 })
 
@@ -85,6 +90,9 @@ export interface OnionServiceStatus {
   [field: string]: unknown
 }
 
+/** The Secret with its key is called `<name>-onion-key`. */
+const onionName = objectName(253 - '-onion-key'.length)
+
 const kind = { apiVersion: TOR_API_VERSION, kind: 'OnionService' } as const
 
 export const ONION_SERVICE: ApiKind<OnionService> = {
@@ -92,7 +100,12 @@ export const ONION_SERVICE: ApiKind<OnionService> = {
   plural: 'onionservices',
   shortNames: ['onion'],
   namespaced: true,
+  description: 'A Service of this namespace, published under a v3 onion address.',
   spec: onionServiceSpec,
+  status: statusSchema({
+    hostname: z.string().max(62).optional().describe('The onion address, with .onion.'),
+  }),
+  name: onionName,
   columns: [
     { name: 'HOSTNAME', type: 'string', jsonPath: '.status.hostname' },
     { name: 'READY', type: 'boolean', jsonPath: '.status.ready' },
@@ -104,5 +117,5 @@ export const ONION_SERVICE: ApiKind<OnionService> = {
     },
     { name: 'AGE', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],
-  validate: validator(kind, onionServiceSpec),
+  validate: validator(kind, onionServiceSpec, onionName),
 }

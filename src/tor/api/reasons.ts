@@ -28,9 +28,15 @@ export const Reason = {
 
   DaemonNotFound: 'DaemonNotFound',
   AgentSilent: 'AgentSilent',
+  /** An object of a name that is needed is there already, and is somebody else's. */
+  NameTaken: 'NameTaken',
+  /** The cluster does not take an object that is needed: a quota, an admission rule, a missing permission. */
+  ObjectRefused: 'ObjectRefused',
 
   KeyLoaded: 'KeyLoaded',
   KeySecretNotFound: 'KeySecretNotFound',
+  /** The operator may not read the Secret, or cannot now. */
+  KeySecretUnreadable: 'KeySecretUnreadable',
   DuplicateKey: 'DuplicateKey',
 
   EndpointsReady: 'EndpointsReady',
@@ -57,7 +63,18 @@ export const Reason = {
   Bootstrapping: 'Bootstrapping',
   PodNotReady: 'PodNotReady',
   TopologyRejected: 'TopologyRejected',
+  /** More is bound to one daemon than a ConfigMap holds. */
+  TopologyTooLarge: 'TopologyTooLarge',
   TopologyInForce: 'TopologyInForce',
   VersionSupported: 'VersionSupported',
   VersionTooOld: 'VersionTooOld',
 } as const
+
+/** What a reason means and what to do next: text of docs/troubleshooting.md, in `explanations.ts`. */
+export interface Explanation {
+  /** Conditions that have this reason; Ready repeats it, and is left out. */
+  conditions: readonly string[]
+  means: string
+  /** What a person does next; `Nothing.` where all is well or on its way. */
+  next: string
+}

@@ -1,31 +1,35 @@
 import { z } from 'zod'
-import { type ApiKind, serviceName, validator } from '../../cluster/api-kind.ts'
+import { type ApiKind, validator } from '../../cluster/api-kind.ts'
+import { statusSchema } from '../../cluster/api-status.ts'
+import { type CelRule, celList, celString, refusedField, withRules } from '../../cluster/cel.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
-import { refusedOption } from '../options.ts'
+import { REFUSED_OPTIONS, REFUSED_PREFIXES, refusedOption } from '../options.ts'
+import { daemonName } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
+import { type PodTemplate, podTemplate } from './pod-template.ts'
 
 const quantity = z
   .string()
   .max(32, 'must be a quantity such as 256Mi or 500m')
   .regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity such as 256Mi or 500m')
 
-const quantities = z.strictObject({ cpu: quantity.optional(), memory: quantity.optional() })
-
-export const torDaemonSpec: z.ZodType = z.strictObject({
-  resources: z
-    .strictObject({ requests: quantities.optional(), limits: quantities.optional() })
-    .optional()
-    .describe("Resources of the daemon's container; the memory limit bounds tor's queues."),
-  logLevel: z
-    .enum(['err', 'warn', 'notice', 'info', 'debug'], {
-      error: 'must be one of err, warn, notice, info, debug',
+const quantities = (what: string): z.ZodType =>
+  z
+    .strictObject({
+      cpu: quantity.optional().describe('Cores, such as 500m.'),
+      memory: quantity.optional().describe('Bytes, such as 256Mi.'),
     })
     .optional()
-    .describe("How much tor logs; default 'notice'."),
-  options: z
+    .describe(what)
+
+const OPTION_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/
+const OPTION_NAME_MESSAGE = 'must be the name of a torrc option'
+
+const options = withRules(
+  z
     .record(
-      z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be the name of a torrc option'),
+      z.string().regex(OPTION_NAME, OPTION_NAME_MESSAGE),
       z.string().max(16384, 'must be at most 16384 characters'),
     )
     .superRefine((options, context) => {
@@ -38,14 +42,62 @@ export const torDaemonSpec: z.ZodType = z.strictObject({
           context.addIssue({ code: 'custom', path: [name], message: `may not be set here: ${why}` })
         }
       }
+    }),
+  nameRule(`!name.matches(${celString(OPTION_NAME.source)})`, OPTION_NAME_MESSAGE),
+  ...refusedRules(),
+).meta({ maxProperties: 64 })
+
+/** A rule on the names of a map, which says the name that breaks it. */
+function nameRule(broken: string, message: string): CelRule {
+  return {
+    rule: `!self.exists(name, ${broken})`,
+    messageExpression: `self.filter(name, ${broken})[0] + ${celString(`: ${message}`)}`,
+  }
+}
+
+/** One rule a reason, so that each is told. tor reads the names of options in any case. */
+function refusedRules(): CelRule[] {
+  const named = Map.groupBy(Object.entries(REFUSED_OPTIONS), ([, why]) => why)
+  return [
+    ...[...named].map(([why, options]) =>
+      nameRule(
+        `name.lowerAscii() in ${celList(options.map(([name]) => name))}`,
+        `may not be set here: ${why}`,
+      ),
+    ),
+    ...Object.entries(REFUSED_PREFIXES).map(([prefix, why]) => {
+      const own = Object.keys(REFUSED_OPTIONS).filter((name) => name.startsWith(prefix))
+      const more = own.length === 0 ? '' : ` && !(name.lowerAscii() in ${celList(own)})`
+      return nameRule(
+        `name.lowerAscii().startsWith(${celString(prefix)})${more}`,
+        `may not be set here: ${why}`,
+      )
+    }),
+  ]
+}
+
+export const torDaemonSpec: z.ZodType = z.strictObject({
+  resources: z
+    .strictObject({
+      requests: quantities('What the container is sure to have.'),
+      limits: quantities('What the container may use at most.'),
     })
     .optional()
-    .describe('Further torrc options by name; a value with several lines gives the option once a line.'),
-  bridges: z
-    .never({
-      error: 'not yet supported by this version: remove it, or the daemon would connect without bridges',
+    .describe("Resources of the daemon's container; the memory limit bounds tor's queues."),
+  logLevel: z
+    .enum(['err', 'warn', 'notice', 'info', 'debug'], {
+      error: 'must be one of err, warn, notice, info, debug',
     })
-    .optional(),
+    .default('notice')
+    .describe("How much tor logs; default 'notice'."),
+  options: options
+    .optional()
+    .describe('Further torrc options by name; a value with several lines gives the option once a line.'),
+  podTemplate,
+  bridges: refusedField(
+    'not yet supported by this version: remove it, or the daemon would connect without bridges',
+    'object',
+  ),
 })
 
 export interface TorDaemon extends Resource {
@@ -53,6 +105,7 @@ export interface TorDaemon extends Resource {
     resources?: { requests?: Record<string, string>; limits?: Record<string, string> }
     logLevel?: string
     options?: Record<string, string>
+    podTemplate?: PodTemplate
   }
   status?: {
     observedGeneration?: number
@@ -72,7 +125,15 @@ export const TOR_DAEMON: ApiKind<TorDaemon> = {
   plural: 'tordaemons',
   shortNames: ['tord'],
   namespaced: true,
+  description: 'The one tor of a namespace; made when it is needed, declared only to set something.',
   spec: torDaemonSpec,
+  specOptional: true,
+  status: statusSchema({
+    version: z.string().max(64).optional().describe('Version of tor.'),
+    bootstrapProgress: z.int().min(0).max(100).optional().describe('How far tor is connected, in per cent.'),
+    onionsPublished: z.int().min(0).max(1_000_000).optional().describe('Onions that can be found.'),
+  }),
+  name: daemonName(),
   columns: [
     { name: 'READY', type: 'boolean', jsonPath: '.status.ready' },
     { name: 'BOOTSTRAP', type: 'integer', jsonPath: '.status.bootstrapProgress' },
@@ -86,5 +147,5 @@ export const TOR_DAEMON: ApiKind<TorDaemon> = {
     },
     { name: 'AGE', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],
-  validate: validator(kind, torDaemonSpec.optional(), serviceName("the daemon's objects")),
+  validate: validator(kind, torDaemonSpec.optional(), daemonName()),
 }

@@ -5,7 +5,7 @@ import type { Endpoint } from '../contract.ts'
 
 export type Backend =
   | { ok: true; endpoints: Endpoint[] }
-  | { ok: false; reason: string; message: string; endpoints: [] }
+  | { ok: false; reason: string; message: string; endpoints: Endpoint[] }
 
 const never = new BlockList()
 never.addAddress('0.0.0.0')
@@ -22,7 +22,7 @@ loopback.addSubnet('127.0.0.0', 8)
 loopback.addAddress('::1', 'ipv6')
 
 /**
- * Where a port of a Service leads: its ClusterIP where it has one, its ready endpoints otherwise. Addresses that
+ * Where a port of a Service leads: its cluster address where it has one, its ready endpoints otherwise. Addresses that
  * would lead back into the daemon's own pod or to a node's metadata service are refused.
  *
  * @param where the field that names the Service, for messages
@@ -63,13 +63,13 @@ export function resolveBackend(
       return no(Reason.AddressRefused, `${named} leads to ${address}, which is ${why}: it is never dialled`)
     }
   }
+  // A cluster address stays in force while its pods come and go: which of them are ready is known best at the dial.
+  const endpoints = fixed ? [{ host: clusterIP, port: port.port }] : ready
   if (ready.length === 0) {
-    return no(
-      Reason.NoReadyEndpoints,
-      `${named} has no ready endpoint for port ${backend.port}; check its selector and its pods, or its EndpointSlice`,
-    )
+    const message = `${named} has no ready endpoint for port ${backend.port}; check its selector and its pods, or its EndpointSlice`
+    return { ok: false, reason: Reason.NoReadyEndpoints, message, endpoints }
   }
-  return { ok: true, endpoints: fixed ? [{ host: clusterIP, port: port.port }] : ready }
+  return { ok: true, endpoints }
 }
 
 function readyEndpoints(slices: readonly EndpointSlice[], port: ServicePort): Endpoint[] {

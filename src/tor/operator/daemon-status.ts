@@ -3,25 +3,41 @@ import { Reason } from '../api/reasons.ts'
 import type { TorState } from '../contract.ts'
 import { olderThan } from '../version.ts'
 import type { Observed } from './observed.ts'
-import { agentSilent } from './onion-status.ts'
+import { agentSilent, refusalOf } from './onion-status.ts'
 import { withReady } from './status.ts'
 
 /** The first version in which onion services are safe from a known man in the middle (tor's ChangeLog, 41297). */
 const VERSION_FLOOR = '0.4.9.11'
 
-export function daemonConditions(observed: Observed): ConditionInput[] {
+/** @param tooLarge why the topology was not handed to the agent */
+export function daemonConditions(observed: Observed, tooLarge?: string): ConditionInput[] {
   const silent = agentSilent(observed)
+  const notHandedOver = handOver(observed, tooLarge)
   if (silent !== undefined) {
     return withReady(
-      ['TorBootstrapped', 'VersionSupported'].map((type) => ({ type, ...silent })),
+      [
+        { type: 'TorBootstrapped', ...silent },
+        ...(notHandedOver === undefined ? [] : [notHandedOver]),
+        { type: 'VersionSupported', ...silent },
+      ],
       '',
     )
   }
   const { tor, rejected } = observed.view!.report!
   return withReady(
-    [bootstrapped(tor), topologyApplied(rejected), version(tor)],
+    [bootstrapped(tor), notHandedOver ?? topologyApplied(rejected), version(tor)],
     'tor is connected to the network',
   )
+}
+
+/** Why what is asked for does not even reach the agent; undefined while it does. */
+function handOver(observed: Observed, tooLarge: string | undefined): ConditionInput | undefined {
+  const type = 'TopologyApplied'
+  if (tooLarge !== undefined) {
+    return { type, status: 'False', reason: Reason.TopologyTooLarge, message: tooLarge }
+  }
+  const refusal = refusalOf(observed)
+  return refusal === undefined ? undefined : { type, ...refusal }
 }
 
 function bootstrapped(tor: TorState): ConditionInput {

@@ -1,4 +1,5 @@
 import type { ReportView } from '../../cluster/reports.ts'
+import type { Failure } from '../../controller/applier.ts'
 import { makeReportIdentity } from '../../controller/report-identity.ts'
 import { keyFor, keyOf, splitKey } from '../../core/resource.ts'
 import type { OnionService } from '../api/onion-service.ts'
@@ -7,14 +8,31 @@ import { generateOnionKey } from '../onion/key.ts'
 import { resolveBackend } from './backend.ts'
 import { keysName } from './names.ts'
 import type { Observed, ObservedOnion, TorSettings } from './observed.ts'
-import { keySecretName, keyState } from './onion-keys.ts'
-import { type AddressBook, BY_DAEMON, BY_INSTANCE, BY_SERVICE, byAge, podOf, type World } from './world.ts'
+import {
+  type AddressBook,
+  BY_DAEMON,
+  BY_INSTANCE,
+  BY_SERVICE,
+  byAge,
+  keyOfOnion,
+  podOf,
+  type World,
+} from './world.ts'
 
-/** All that the state of a daemon follows from, read from the caches; undefined when there is nothing to do. */
+/** What the operator remembers of a daemon beside the objects. */
+export interface Memory {
+  view: ReportView<TorReport> | undefined
+  refused: readonly Failure[]
+}
+
+/**
+ * All that the state of a daemon follows from, read from the caches; undefined when there is nothing to do, or when a
+ * user's Secret was not looked at yet: a plan without its onion would end that.
+ */
 export function gather(
   world: World,
   book: AddressBook,
-  view: ReportView<TorReport> | undefined,
+  { view, refused }: Memory,
   settings: TorSettings,
   key: string,
 ): Observed | undefined {
@@ -22,14 +40,17 @@ export function gather(
   const object = world.daemons.get(key)
   const onions = world.onions.by(BY_DAEMON, key).sort(byAge)
   const proxies = world.proxies.by(BY_DAEMON, key).sort(byAge)
-  if (object === undefined && onions.length + proxies.length === 0) return undefined
+  const pods = world.pods.by(BY_INSTANCE, key)
+  if (object === undefined && onions.length + proxies.length + pods.length === 0) return undefined
+  const observedOnions = onions.map((onion) => gatherOnion(world, book, settings, onion))
+  if (observedOnions.some((onion) => onion.key.state === 'pending')) return undefined
   const keys = world.secrets.get(keyFor(daemon.namespace, keysName(daemon)))
-  const pod = podOf(world, key)
+  const pod = podOf(pods)
   return {
     daemon,
     settings,
     ...(object === undefined ? {} : { object }),
-    onions: onions.map((onion) => gatherOnion(world, book, settings, onion)),
+    onions: observedOnions,
     proxies: proxies.map((proxy) => {
       const service = world.services.get(keyOf(proxy))
       return { object: proxy, ...(service === undefined ? {} : { service }) }
@@ -39,6 +60,8 @@ export function gather(
       .filter((service) => service.metadata.labels?.['app.kubernetes.io/component'] === 'onion-proxy'),
     ...(keys === undefined ? {} : { keys }),
     ...(pod === undefined ? {} : { pod }),
+    pods,
+    refused,
     ...(view === undefined ? {} : { view }),
     make: {
       onionKey: () => generateOnionKey(),
@@ -54,7 +77,7 @@ function gatherOnion(
   object: OnionService,
 ): ObservedOnion {
   const { namespace } = object.metadata
-  const key = keyState(object, world.secrets.get(keyFor(namespace, keySecretName(object))))
+  const key = keyOfOnion(world, object)
   const rival = key.state === 'valid' ? olderHolder(world, book, object, key.key.address) : undefined
   return {
     object,

@@ -9,6 +9,8 @@ export interface DaemonId {
 
 export const PROVISIONED_ANNOTATION = 'tor.fr0st.dev/provisioned'
 export const START_OPTIONS_ANNOTATION = 'tor.fr0st.dev/start-options'
+/** On a pod: what was mounted into it last. A change makes the kubelet look at once instead of within a minute. */
+export const MOUNTED_ANNOTATION = 'tor.fr0st.dev/mounted'
 
 export const MANAGED_BY: Record<string, string> = { 'app.kubernetes.io/managed-by': 'tor-operator' }
 

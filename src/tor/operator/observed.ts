@@ -1,5 +1,6 @@
 import type { Pod, Secret, Service } from '../../cluster/kinds.ts'
 import type { ReportView } from '../../cluster/reports.ts'
+import type { Failure } from '../../controller/applier.ts'
 import type { ReportIdentity } from '../../controller/report-identity.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
@@ -15,10 +16,28 @@ export interface TorSettings {
   loopbackBackends: boolean
   /** Whether workloads reach a proxy by its Service's name, or by the daemon's address. */
   serviceDns: boolean
+  /** Of the daemons' pods. */
+  image: string
+  imagePullPolicy?: string
+  /**
+   * Seconds that a pod which was told to end goes on serving while its successor publishes; 0 where none starts
+   * beside it.
+   */
+  lingerSeconds: number
+  /** Whether a change of what is mounted reaches a pod only once its kubelet looks. */
+  volumesLag: boolean
+  /** Whether a daemon gets a ServiceAccount and a PodDisruptionBudget: one machine has no use for them. */
+  companions: boolean
+  /** Whether a daemon gets a NetworkPolicy. */
+  networkPolicies: boolean
+  /** Where the operator runs: only from there agents are asked for their report. Undefined: from anywhere. */
+  operatorNamespace?: string
 }
 
 /** The key of an onion, as it was found. */
 export type KeyState =
+  /** Its Secret was not looked at yet. */
+  | { state: 'pending' }
   | { state: 'valid'; key: OnionKey; secret: Secret }
   | { state: 'generate' }
   | { state: 'bad'; reason: string; message: string; hostname?: string }
@@ -48,9 +67,14 @@ export interface Observed {
   /** By age, then UID: the order in which they get their ports. */
   proxies: ObservedProxy[]
   keys?: Secret
+  /** Objects that the cluster did not take at the last run. */
+  refused: readonly Failure[]
   /** Services that were made for proxies of this daemon. */
   services: Service[]
+  /** The pod that speaks for the daemon. */
   pod?: Pod
+  /** All of its pods, those that are ending too. */
+  pods: Pod[]
   view?: ReportView<TorReport>
   /** Randomness, passed in so that planning stays pure. */
   make: { onionKey: () => OnionKey; reportIdentity: () => ReportIdentity }

@@ -38,6 +38,15 @@ export function keyState(onion: OnionService, secret: Secret | undefined): KeySt
   return state
 }
 
+/** The key of an onion whose Secret may not, or cannot, be read. */
+export function unreadableKey(onion: OnionService, why: string): KeyState {
+  return {
+    state: 'bad',
+    reason: Reason.KeySecretUnreadable,
+    message: `Secret ${keySecretName(onion)} cannot be read: ${why}`,
+  }
+}
+
 function readSecret(secret: Secret): KeyState {
   const data = secret.data ?? {}
   const secretKey = decode(data[SECRET_KEY_FILE])
@@ -95,7 +104,8 @@ export function retentionChange(onion: OnionService, secret: Secret): Resource |
       namespace: secret.metadata.namespace ?? 'default',
       name: secret.metadata.name,
       labels: { ...MANAGED_BY, 'app.kubernetes.io/part-of': 'postern' },
-      ...(owned ? {} : { ownerReferences: [ownerReference(onion)] }),
+      // Not as its controller: it is the user's as well, and outlives the daemon that uses it.
+      ...(owned ? {} : { ownerReferences: [{ ...ownerReference(onion), controller: false }] }),
     },
     type: secret.type ?? 'Opaque',
     data: secret.data ?? {},

@@ -3,6 +3,7 @@ import { DEFAULT_DAEMON } from '../api/group.ts'
 import { Reason } from '../api/reasons.ts'
 import type { OnionState, TorReport } from '../contract.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
+import { keySecretName } from './onion-keys.ts'
 import { withReady } from './status.ts'
 
 /** A descriptor's lifetime (HS_DESC_DEFAULT_LIFETIME): older uploads are found by nobody. Milliseconds. */
@@ -10,7 +11,7 @@ export const DESCRIPTOR_LIFETIME: number = 3 * 60 * 60 * 1000
 
 /** Conditions of an OnionService, in the order in which they are shown. */
 export function onionConditions(onion: ObservedOnion, observed: Observed, now: number): ConditionInput[] {
-  const key = keyValid(onion)
+  const key = keyValid(onion, observed)
   const state = onionState(onion, observed.view?.report)
   return withReady(
     [key, backendReady(onion, state), published(observed, state, key, now)],
@@ -24,10 +25,26 @@ export function onionState(onion: ObservedOnion, report: TorReport | undefined):
   return report?.onions.find((one) => one.name === onion.object.metadata.name && one.address === address)
 }
 
-function keyValid(onion: ObservedOnion): ConditionInput {
+function keyValid(onion: ObservedOnion, observed: Observed): ConditionInput {
   const type = 'KeyValid'
   const { key, rival } = onion
+  if (key.state === 'pending') {
+    return { type, status: 'Unknown', reason: Reason.Pending, message: 'its Secret was not read yet' }
+  }
   if (key.state === 'generate') {
+    const name = keySecretName(onion.object)
+    const refused = observed.refused.find(({ ref }) => ref.kind === 'Secret' && ref.name === name)
+    if (refused?.code === 'AlreadyExists') {
+      return {
+        type,
+        status: 'False',
+        reason: Reason.NameTaken,
+        message: `Secret ${name} is there already and was not made for this onion; name it in spec.privateKeySecret to use its key, or delete it to have one made`,
+      }
+    }
+    if (refused !== undefined) {
+      return { type, status: 'False', reason: Reason.ObjectRefused, message: refused.message }
+    }
     return { type, status: 'Unknown', reason: Reason.Pending, message: 'the key is being made' }
   }
   if (key.state === 'bad') return { type, status: 'False', reason: key.reason, message: key.message }
@@ -127,7 +144,24 @@ export function agentSilent(
     }
   }
   if (view?.report !== undefined) return undefined
-  return { status: 'Unknown', ...whySilent(observed) }
+  return refusalOf(observed) ?? { status: 'Unknown', ...whySilent(observed) }
+}
+
+/** Why the cluster does not take what a daemon needs; undefined while it does, or may soon. */
+export function refusalOf({
+  refused,
+  proxies,
+}: Observed): { status: ConditionStatus; reason: string; message: string } | undefined {
+  for (const { ref, code, message } of refused) {
+    // Keys of onions and names of proxies' Services are told where they belong.
+    const ofProxy = ref.kind === 'Service' && proxies.some(({ object }) => object.metadata.name === ref.name)
+    if ((ofProxy && code === 'Taken') || (ref.kind === 'Secret' && code === 'AlreadyExists')) continue
+    if (code === 'Taken') return { status: 'False', reason: Reason.NameTaken, message }
+    if (code === 'Invalid' || code === 'Forbidden') {
+      return { status: 'False', reason: Reason.ObjectRefused, message }
+    }
+  }
+  return undefined
 }
 
 function whySilent({ view, pod, object }: Observed): { reason: string; message: string } {

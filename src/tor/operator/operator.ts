@@ -1,22 +1,29 @@
 import type { Cluster } from '../../cluster/cluster.ts'
 import { type ReportSource, Reports } from '../../cluster/reports.ts'
-import { type Controller, runController } from '../../controller/runner.ts'
+import type { Failure } from '../../controller/applier.ts'
+import type { QueueOptions } from '../../controller/queue.ts'
+import { type Controller, type Runner, runController } from '../../controller/runner.ts'
 import type { Logger } from '../../core/logger.ts'
-import { keyFor, keyOf, splitKey } from '../../core/resource.ts'
+import { keyFor, keyOf, type Resource, splitKey } from '../../core/resource.ts'
+import type { OnionService } from '../api/onion-service.ts'
 import { REPORT_PORT, type TorReport } from '../contract.ts'
 import { guardReport } from '../report-guard.ts'
 import { gather } from './gather.ts'
+import { identityOf } from './mounts.ts'
 import { keysName } from './names.ts'
 import type { Observed, TorSettings } from './observed.ts'
+import { keySecretName } from './onion-keys.ts'
 import { plan } from './plan.ts'
-import { identityOf } from './workload.ts'
+import { Retirement } from './retirement.ts'
 import {
   AddressBook,
   addressOf,
+  BY_INSTANCE,
   BY_SECRET,
   BY_SERVICE,
   daemonKey,
   instanceKeys,
+  keyOfOnion,
   openWorld,
   podOf,
   type World,
@@ -26,49 +33,89 @@ import {
  * One controller for the domain, by daemon: everything that is bound to a daemon ends in its one topology.
  *
  *   OnionService ─┐                            ┌─ keys Secret, topology ConfigMap
- *   OnionProxy ───┤→ key of the daemon → plan ─┼─ Deployment, Services
- *   TorDaemon ────┤                            └─ status of all of them
- *   Secret, Service, EndpointSlice, Pod, report ┘
+ *   OnionProxy ───┤→ key of the daemon → plan ─┼─ Deployment, Services, what stands beside them
+ *   TorDaemon ────┤                            ├─ status of all of them
+ *   Secret, Service, EndpointSlice, Pod, report ┘└─ pods: look at your mounts; you are not needed any more
  */
 
 export interface TorOperatorOptions {
   cluster: Cluster
   settings: TorSettings
   log: Logger
+  queue?: QueueOptions
+}
+
+const SECRETS_WAIT_MS = 10_000
+
+/** What is known beside the objects, and how it is learnt. */
+interface Knowledge {
+  book: AddressBook
+  reports: Reports<TorReport>
+  retirement: Retirement
+}
+
+/** Controllers whose caches are warm, but that do nothing before they are started. */
+export interface PreparedTorOperator {
+  start(): void
+  close(): Promise<void>
+}
+
+/** Warms the caches of the tor kinds; resolves once they are. */
+export async function prepareTorOperator(options: TorOperatorOptions): Promise<PreparedTorOperator> {
+  const { cluster, settings, log } = options
+  const world = openWorld(cluster, settings)
+  await world.ready
+  await userSecretsRead(world)
+  let enqueue: (key: string) => void = () => {}
+  let runner: Runner | undefined
+  const reports = new Reports<TorReport>(guardReport, (key) => enqueue(key))
+  const retirement = new Retirement((source) => reports.retire(source), log)
+  const knowledge: Knowledge = { book: new AddressBook(), reports, retirement }
+  const refused = new Map<string, readonly Failure[]>()
+  const controller: Controller<Observed> = {
+    name: 'postern/tor',
+    gather(key) {
+      const memory = { view: reports.get(key), refused: refused.get(key) ?? [] }
+      return gather(world, knowledge.book, memory, settings, key)
+    },
+    plan,
+    outcome(key, failures) {
+      const before = refused.get(key)
+      if (failures.length === 0) refused.delete(key)
+      else refused.set(key, failures)
+      // What is said of it follows from it, so it is planned once more.
+      if (signature(before) !== signature(failures)) enqueue(key)
+    },
+    call: (call) => retirement.call(call),
+    watch(add) {
+      enqueue = add
+      return watchWorld(world, knowledge, add)
+    },
+  }
+  return {
+    start() {
+      runner ??= runController(cluster, controller, { log, ...options.queue })
+    },
+    async close() {
+      reports.close()
+      await runner?.close()
+    },
+  }
 }
 
 /** Starts the controllers of the tor kinds; resolves once their caches are warm. */
-export async function runTorOperator(options: TorOperatorOptions): Promise<{ close(): Promise<void> }> {
-  const { cluster, settings, log } = options
-  const world = openWorld(cluster)
-  await world.ready
-  const book = new AddressBook()
-  let enqueue: (key: string) => void = () => {}
-  const reports = new Reports<TorReport>(guardReport, (key) => enqueue(key))
-  const controller: Controller<Observed> = {
-    name: 'postern/tor',
-    gather: (key) => gather(world, book, reports.get(key), settings, key),
-    plan,
-    watch(add) {
-      enqueue = add
-      return watchWorld(world, book, reports, add)
-    },
-  }
-  const runner = runController(cluster, controller, { log })
-  return {
-    close() {
-      reports.close()
-      return runner.close()
-    },
-  }
+export async function runTorOperator(options: TorOperatorOptions): Promise<PreparedTorOperator> {
+  const prepared = await prepareTorOperator(options)
+  prepared.start()
+  return prepared
 }
 
-function watchWorld(
-  world: World,
-  book: AddressBook,
-  reports: Reports<TorReport>,
-  add: (key: string) => void,
-): () => void {
+function signature(failures: readonly Failure[] = []): string {
+  return failures.map(({ ref, code, message }) => `${ref.kind} ${ref.name} ${code} ${message}`).join('\n')
+}
+
+function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => void): () => void {
+  const { book, reports, retirement } = knowledge
   /** Notes an onion's address and wakes the daemons of all that share it, or did. */
   const noteAddress = (onionKey: string): void => {
     const onion = world.onions.get(onionKey)
@@ -78,9 +125,22 @@ function watchWorld(
     }
   }
   const follow = (key: string): void => reports.follow(key, sourceOf(world, key))
+  const keyChanged = (secret: string): void => {
+    for (const onion of world.onions.by(BY_SECRET, secret)) {
+      noteAddress(keyOf(onion))
+      add(daemonKey(onion))
+    }
+  }
+  const instanceChanged = ({ before, after }: { before?: Resource; after?: Resource }): void => {
+    for (const object of [before, after]) {
+      for (const daemon of object === undefined ? [] : instanceKeys(object)) add(daemon)
+    }
+  }
   const stops = [
+    world.userSecrets.subscribe(keyChanged),
     world.daemons.subscribe(({ key }) => add(key)),
     world.onions.subscribe(({ key, before, after }) => {
+      followSecrets(world, before, after)
       noteAddress(key)
       if (before !== undefined) add(daemonKey(before))
       if (after !== undefined) add(daemonKey(after))
@@ -89,24 +149,21 @@ function watchWorld(
       if (before !== undefined) add(daemonKey(before))
       if (after !== undefined) add(daemonKey(after))
     }),
-    world.secrets.subscribe(({ key }) => {
-      for (const onion of world.onions.by(BY_SECRET, key)) {
-        noteAddress(keyOf(onion))
-        add(daemonKey(onion))
-      }
+    world.secrets.subscribe(({ key, after }) => {
+      keyChanged(key)
       const { namespace, name } = splitKey(key)
       if (name.endsWith(keysName({ namespace, name: '' }))) {
         const daemon = keyFor(namespace, name.slice(0, -keysName({ namespace, name: '' }).length))
+        const identity = identityOf(after)
+        if (identity !== undefined) retirement.know(daemon, identity)
         follow(daemon)
         add(daemon)
       }
     }),
-    world.services.subscribe(({ key, before, after }) => {
-      for (const onion of world.onions.by(BY_SERVICE, key)) add(daemonKey(onion))
-      for (const service of [before, after]) {
-        for (const daemon of service === undefined ? [] : instanceKeys(service)) add(daemon)
-      }
-      const proxy = world.proxies.get(key)
+    world.services.subscribe((change) => {
+      for (const onion of world.onions.by(BY_SERVICE, change.key)) add(daemonKey(onion))
+      instanceChanged(change)
+      const proxy = world.proxies.get(change.key)
       if (proxy !== undefined) add(daemonKey(proxy))
     }),
     world.slices.subscribe(({ before, after }) => {
@@ -117,24 +174,60 @@ function watchWorld(
         for (const onion of world.onions.by(BY_SERVICE, key)) add(daemonKey(onion))
       }
     }),
-    world.pods.subscribe(({ before, after }) => {
-      for (const pod of [before, after]) {
+    world.pods.subscribe((change) => {
+      for (const pod of [change.before, change.after]) {
         for (const daemon of pod === undefined ? [] : instanceKeys(pod)) {
           follow(daemon)
-          add(daemon)
+          const gone = world.pods.by(BY_INSTANCE, daemon).length === 0
+          if (gone && !world.daemons.get(daemon)) retirement.forget(daemon)
         }
       }
+      instanceChanged(change)
     }),
+    ...world.made.map((cache) => cache.subscribe(instanceChanged)),
   ]
   return () => {
     for (const stop of stops) stop()
   }
 }
 
+/**
+ * Waits for the Secrets that users name: which of two onions has a key first must not depend on which was read first.
+ * Not for ever: the API server may be away, and the others go on.
+ */
+async function userSecretsRead(world: World): Promise<void> {
+  for (const onion of world.onions.list()) followSecrets(world, undefined, onion)
+  const missing = (): boolean =>
+    world.onions.list().some((onion) => keyOfOnion(world, onion).state === 'pending')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = world.userSecrets.subscribe(() => missing() || resolve())
+  const timer = setTimeout(resolve, SECRETS_WAIT_MS)
+  if (missing()) await promise
+  clearTimeout(timer)
+  stop()
+}
+
+/** Follows the Secrets that users name for as long as an OnionService names them. */
+function followSecrets(
+  world: World,
+  before: OnionService | undefined,
+  after: OnionService | undefined,
+): void {
+  const named = (onion: OnionService | undefined): string | undefined =>
+    onion?.spec.privateKeySecret === undefined
+      ? undefined
+      : keyFor(onion.metadata.namespace, keySecretName(onion))
+  const [old, now] = [named(before), named(after)]
+  if (now !== undefined) world.userSecrets.want(now)
+  if (old === undefined || old === now) return
+  const others = world.onions.by(BY_SECRET, old).some((onion) => onion.spec.privateKeySecret !== undefined)
+  if (!others) world.userSecrets.drop(old)
+}
+
 /** Where the agent of a daemon reports, once its pod has an address and its keys are there. */
 function sourceOf(world: World, key: string): ReportSource | undefined {
   const { namespace, name } = splitKey(key)
-  const host = podOf(world, key)?.status?.podIP
+  const host = podOf(world.pods.by(BY_INSTANCE, key))?.status?.podIP
   const identity = identityOf(world.secrets.get(keyFor(namespace, keysName({ namespace, name }))))
   if (host === undefined || identity === undefined) return undefined
   return { host, port: REPORT_PORT, certificate: identity.certificate, token: identity.token }

@@ -1,24 +1,21 @@
 import { SOURCE_ANNOTATION } from '../../cluster/cluster.ts'
-import { emptyPlan, type Plan } from '../../controller/plan.ts'
+import { emptyPlan, lookAgain, type Plan } from '../../controller/plan.ts'
 import { type Resource, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
+import { disruptionBudget, networkPolicy, serviceAccount } from './companions.ts'
 import { daemonConditions } from './daemon-status.ts'
+import { deployment } from './deployment.ts'
+import { identityOf, type Mounts, mountsOf } from './mounts.ts'
 import { PROVISIONED_ANNOTATION, ref } from './names.ts'
 import type { Observed } from './observed.ts'
 import { keySecret, retentionChange } from './onion-keys.ts'
 import { DESCRIPTOR_LIFETIME, onionConditions, onionState } from './onion-status.ts'
+import { provisionedDaemon } from './owned.ts'
+import { planPods } from './pods.ts'
 import { decideProxies, type ProxyDecision, proxyConditions, proxyTargets } from './proxy-status.ts'
+import { metricsService, proxyService } from './services.ts'
 import { statusOf } from './status.ts'
 import { publishable, topologyOf } from './topology.ts'
-import {
-  deployment,
-  identityOf,
-  keysSecret,
-  metricsService,
-  provisionedDaemon,
-  proxyService,
-  topologyConfigMap,
-} from './workload.ts'
 
 /** What one daemon, its onions and its proxies need done. Pure but for the randomness in `observed.make`. */
 export function plan(observed: Observed, now: number): Plan {
@@ -27,18 +24,21 @@ export function plan(observed: Observed, now: number): Plan {
   const bound = onions.length + proxies.length > 0
   planKeys(plan, observed)
   if (object === undefined) {
-    if (!bound) return plan
     // A daemon of another name is never made: a spelling mistake is likelier than a wish.
-    if (daemon.name === DEFAULT_DAEMON) plan.create.push(provisionedDaemon(daemon))
-  } else if (!bound && isProvisioned(object)) {
+    if (bound && daemon.name === DEFAULT_DAEMON) plan.create.push(provisionedDaemon(daemon))
+    planPods(plan, observed, undefined, now)
+    if (!bound) return plan
+  } else if (!bound && isProvisioned(object) && !serves(observed)) {
     plan.remove.push(ref(object.apiVersion, object.kind, daemon.namespace, daemon.name))
     return plan
   }
   const decisions = decideProxies(daemon, proxies)
+  let mounts: Mounts | undefined
   if (object !== undefined && object.metadata.deletionTimestamp === undefined) {
-    planObjects(plan, observed, decisions)
+    mounts = planObjects(plan, observed, decisions)
+    planPods(plan, observed, mounts, now)
   }
-  planStatus(plan, observed, decisions, now)
+  planStatus(plan, observed, decisions, mounts, now)
   return plan
 }
 
@@ -53,6 +53,12 @@ function isProvisioned(object: Resource): boolean {
   )
 }
 
+/** Whether the agent still has something in force: it ends that before its pod does, which may take its time. */
+function serves({ view }: Observed): boolean {
+  const report = view?.report
+  return report !== undefined && report.onions.length + report.targets.length > 0
+}
+
 function planKeys(plan: Plan, observed: Observed): void {
   for (const onion of observed.onions) {
     if (onion.key.state === 'generate') plan.create.push(keySecret(onion.object, observed.make.onionKey()))
@@ -63,17 +69,20 @@ function planKeys(plan: Plan, observed: Observed): void {
   }
 }
 
-function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDecision[]): void {
-  const { daemon } = observed
+function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDecision[]): Mounts {
+  const { daemon, settings } = observed
   const object = observed.object!
   const identity = identityOf(observed.keys) ?? observed.make.reportIdentity()
   const accepted = decisions.filter((decision) => decision.plan.targets.length > 0)
+  const topology = topologyOf(observed, decisions)
+  const mounts = mountsOf(object, daemon, topology, observed.onions.filter(publishable), identity)
+  // Keys first: an agent that reads a topology finds the keys that it names.
+  if (mounts.tooLarge === undefined) plan.apply.push(mounts.keys, mounts.topology)
+  if (settings.companions) plan.apply.push(serviceAccount(object, daemon), disruptionBudget(object, daemon))
+  if (settings.networkPolicies) plan.apply.push(networkPolicy(object, daemon, topology, settings))
   plan.apply.push(
-    // Keys first: an agent that reads a topology finds the keys that it names.
-    keysSecret(object, daemon, observed.onions.filter(publishable), identity),
-    topologyConfigMap(object, daemon, topologyOf(observed, decisions)),
     metricsService(object, daemon),
-    deployment(object, daemon),
+    deployment(object, daemon, settings),
     ...accepted.map((decision) => proxyService(daemon, decision)),
   )
   const kept = new Set(accepted.map((decision) => decision.proxy.metadata.name))
@@ -82,9 +91,16 @@ function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDe
       plan.remove.push(ref('v1', 'Service', daemon.namespace, service.metadata.name))
     }
   }
+  return mounts
 }
 
-function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDecision[], now: number): void {
+function planStatus(
+  plan: Plan,
+  observed: Observed,
+  decisions: readonly ProxyDecision[],
+  mounts: Mounts | undefined,
+  now: number,
+): void {
   const report = observed.view?.report
   for (const onion of observed.onions) {
     const state = onionState(onion, report)
@@ -93,7 +109,7 @@ function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDec
     add(plan, onion.object, statusOf(onion.object, onionConditions(onion, observed, now), fields, now))
     if (state?.lastUpload !== undefined) {
       const expires = state.lastUpload + DESCRIPTOR_LIFETIME - now
-      if (expires > 0) plan.again = Math.min(plan.again ?? Number.POSITIVE_INFINITY, expires)
+      if (expires > 0) lookAgain(plan, expires)
     }
   }
   for (const decision of decisions) {
@@ -108,7 +124,8 @@ function planStatus(plan: Plan, observed: Observed, decisions: readonly ProxyDec
         ? {}
         : { onionsPublished: report.onions.filter((onion) => onion.state === 'published').length }),
     }
-    add(plan, observed.object, statusOf(observed.object, daemonConditions(observed), fields, now))
+    const conditions = daemonConditions(observed, mounts?.tooLarge)
+    add(plan, observed.object, statusOf(observed.object, conditions, fields, now))
   }
 }
 

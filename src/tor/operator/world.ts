@@ -1,49 +1,71 @@
-import type { Cache, Cluster } from '../../cluster/cluster.ts'
+import type { Cache, Cluster, NamedCache } from '../../cluster/cluster.ts'
 import {
+  CONFIG_MAP,
+  DEPLOYMENT,
   ENDPOINT_SLICE,
   type EndpointSlice,
+  NETWORK_POLICY,
   POD,
+  POD_DISRUPTION_BUDGET,
   type Pod,
   SECRET,
   SERVICE,
+  SERVICE_ACCOUNT,
   type Secret,
   type Service,
 } from '../../cluster/kinds.ts'
-import { keyFor, keyOf } from '../../core/resource.ts'
+import { keyFor, keyOf, type Resource } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { ONION_PROXY, type OnionProxy } from '../api/onion-proxy.ts'
 import { ONION_SERVICE, type OnionService } from '../api/onion-service.ts'
 import { TOR_DAEMON, type TorDaemon } from '../api/tor-daemon.ts'
-import { keySecretName, keyState } from './onion-keys.ts'
+import { MANAGED_BY } from './names.ts'
+import type { KeyState, TorSettings } from './observed.ts'
+import { keySecretName, keyState, unreadableKey } from './onion-keys.ts'
 
 /** The caches that this domain reads, with the indexes by which it finds what belongs together. */
 export interface World {
   daemons: Cache<TorDaemon>
   onions: Cache<OnionService>
   proxies: Cache<OnionProxy>
+  /** Secrets that were made here. */
   secrets: Cache<Secret>
+  /** Secrets of users, by the names that their OnionServices give: no other is ever looked at. */
+  userSecrets: NamedCache<Secret>
   services: Cache<Service>
   slices: Cache<EndpointSlice>
   pods: Cache<Pod>
+  /** What else was made here: watched so that a stranger's change to it is undone. */
+  made: Cache<Resource>[]
   ready: Promise<void>
 }
+
+const OURS = { labels: MANAGED_BY }
 
 export const BY_DAEMON = 'daemon'
 export const BY_SECRET = 'secret'
 export const BY_SERVICE = 'service'
-/** Services and pods by the daemon that they were made for. */
+/** Objects by the daemon that they were made for. */
 export const BY_INSTANCE = 'instance'
 
-export function openWorld(cluster: Cluster): World {
+export function openWorld(cluster: Cluster, settings: TorSettings): World {
   const world = {
     daemons: cluster.cache(TOR_DAEMON),
     onions: cluster.cache(ONION_SERVICE),
     proxies: cluster.cache(ONION_PROXY),
-    secrets: cluster.cache(SECRET),
+    secrets: cluster.cache(SECRET, OURS),
     services: cluster.cache(SERVICE),
     slices: cluster.cache(ENDPOINT_SLICE),
-    pods: cluster.cache(POD),
+    pods: cluster.cache(POD, OURS),
   }
+  const made = [
+    cluster.cache(CONFIG_MAP, OURS),
+    cluster.cache(DEPLOYMENT, OURS),
+    ...(settings.companions
+      ? [cluster.cache(SERVICE_ACCOUNT, OURS), cluster.cache(POD_DISRUPTION_BUDGET, OURS)]
+      : []),
+    ...(settings.networkPolicies ? [cluster.cache(NETWORK_POLICY, OURS)] : []),
+  ]
   world.onions.index(BY_DAEMON, (onion) => [daemonKey(onion)])
   world.proxies.index(BY_DAEMON, (proxy) => [daemonKey(proxy)])
   world.onions.index(BY_SECRET, (onion) => [keyFor(onion.metadata.namespace, keySecretName(onion))])
@@ -56,8 +78,9 @@ export function openWorld(cluster: Cluster): World {
   })
   world.services.index(BY_INSTANCE, (service) => instanceKeys(service))
   world.pods.index(BY_INSTANCE, (pod) => instanceKeys(pod))
-  const ready = Promise.all(Object.values(world).map((cache) => cache.ready)).then(() => undefined)
-  return { ...world, ready }
+  const caches = [...Object.values(world), ...made]
+  const ready = Promise.all(caches.map((cache) => cache.ready)).then(() => undefined)
+  return { ...world, userSecrets: cluster.named(SECRET), made, ready }
 }
 
 /** Key of the daemon that an onion or a proxy is bound to. */
@@ -66,17 +89,26 @@ export function daemonKey(object: OnionService | OnionProxy): string {
 }
 
 /** Key of the daemon that an object was made for, by its labels. */
-export function instanceKeys(object: Service | Pod): string[] {
+export function instanceKeys(object: Resource): string[] {
   const labels = object.metadata.labels ?? {}
   const instance = labels['app.kubernetes.io/instance']
   if (labels['app.kubernetes.io/name'] !== 'tor' || instance === undefined) return []
   return [keyFor(object.metadata.namespace, instance)]
 }
 
+/** The key of an onion, from the Secret that was made for it or that its user names. */
+export function keyOfOnion(world: World, onion: OnionService): KeyState {
+  const key = keyFor(onion.metadata.namespace, keySecretName(onion))
+  if (onion.spec.privateKeySecret === undefined) return keyState(onion, world.secrets.get(key))
+  const named = world.userSecrets.get(key)
+  if (named === undefined) return { state: 'pending' }
+  if (named.object === undefined && named.error !== undefined) return unreadableKey(onion, named.error)
+  return keyState(onion, named.object)
+}
+
 /** The address of an onion by its key, where that is valid. */
 export function addressOf(world: World, onion: OnionService): string | undefined {
-  const secret = world.secrets.get(keyFor(onion.metadata.namespace, keySecretName(onion)))
-  const state = keyState(onion, secret)
+  const state = keyOfOnion(world, onion)
   return state.state === 'valid' ? state.key.address : undefined
 }
 
@@ -119,10 +151,23 @@ export function byAge(a: OnionService | OnionProxy, b: OnionService | OnionProxy
   return left < right ? -1 : left > right ? 1 : keyOf(a) < keyOf(b) ? -1 : 1
 }
 
-/** The pod that speaks for a daemon: the newest that is not on its way out. */
-export function podOf(world: World, key: string): Pod | undefined {
-  return world.pods
-    .by(BY_INSTANCE, key)
-    .filter((pod) => pod.metadata.deletionTimestamp === undefined)
-    .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))[0]
+/**
+ * The pod that speaks for a daemon: the newest that is ready, and one that is ending before one that is not ready yet:
+ * it serves until its successor does.
+ */
+export function podOf(pods: readonly Pod[]): Pod | undefined {
+  const rank = (pod: Pod): number => (isReady(pod) ? 0 : 2) + (isEnding(pod) ? 1 : 0)
+  return [...pods].sort((a, b) => rank(a) - rank(b) || newestFirst(a, b))[0]
+}
+
+export function isReady(pod: Pod): boolean {
+  return pod.status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true
+}
+
+export function isEnding(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp !== undefined
+}
+
+function newestFirst(a: Pod, b: Pod): number {
+  return (a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1
 }

@@ -1,0 +1,244 @@
+import type { SocksReason } from '../../relay/socks-error.ts'
+import type { OnionKeyFault } from '../onion/files.ts'
+import type { Explanation } from './reasons.ts'
+
+/** Reasons that come from the reading of keys, from the agent's report, and from tor through it. */
+
+type AgentReason =
+  | 'AddressMismatch'
+  | 'KeyInvalid'
+  | 'TorRefused'
+  | 'UploadRefused'
+  | 'Queued'
+  | 'TorNotRunning'
+  | 'ProbeFailed'
+  | 'TorExited'
+  | 'OptionsRefused'
+  | 'TorMissing'
+  | 'TorTooOld'
+  | 'TorUnusable'
+  | 'RunFolderUnusable'
+
+const KEY = ['KeyValid']
+const PUBLISHED = ['Published']
+const REACHABLE = ['TargetsReachable']
+const TOR = ['TorBootstrapped']
+
+export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | SocksReason, Explanation>> = {
+  KeyMissing: {
+    conditions: [...KEY, ...PUBLISHED],
+    means:
+      'The Secret has no `hs_ed25519_secret_key`, or an empty one; or the daemon has not got the key yet.',
+    next: 'Put the file of 96 bytes that tor or mkp224o wrote into the Secret.',
+  },
+  KeyWrongSize: {
+    conditions: KEY,
+    means: 'What the Secret holds is no key of an onion by its size.',
+    next: 'Give the unchanged file `hs_ed25519_secret_key`, or base64 of it.',
+  },
+  KeyIsSeed: {
+    conditions: KEY,
+    means:
+      'What the Secret holds is the seed of a key: tor keeps keys in another form, and a seed gives another address in other programs.',
+    next: 'Let tor or mkp224o write the key, and give its file `hs_ed25519_secret_key`.',
+  },
+  KeyWrongHeader: {
+    conditions: KEY,
+    means: 'What the Secret holds is another kind of key: PEM, a public key, or a changed file.',
+    next: 'Give the unchanged file `hs_ed25519_secret_key`.',
+  },
+  KeyNotClamped: {
+    conditions: KEY,
+    means:
+      'These 64 bytes are no expanded secret key: tor would publish them under an address that nobody knows.',
+    next: 'Give the unchanged file `hs_ed25519_secret_key`.',
+  },
+  PublicKeyMismatch: {
+    conditions: KEY,
+    means: '`hs_ed25519_public_key` does not belong to the secret key.',
+    next: 'Give the files of one and the same onion, or leave the public key out.',
+  },
+  HostnameMismatch: {
+    conditions: KEY,
+    means: '`hostname` is not the address that the secret key makes.',
+    next: 'Give the files of one and the same onion, or leave the host name out.',
+  },
+  KeyInvalid: {
+    conditions: PUBLISHED,
+    means:
+      'The key that the daemon mounts cannot be read. The operator checked it before, so a file was changed on its way.',
+    next: 'Delete the Secret `<daemon>-keys`: the operator makes it anew.',
+  },
+  AddressMismatch: {
+    conditions: PUBLISHED,
+    means:
+      'tor made another address of the key than the one that was worked out, so the onion was removed at once.',
+    next: 'Report it with the versions of Postern and tor: this must not happen.',
+  },
+  TorRefused: {
+    conditions: PUBLISHED,
+    means: 'tor did not take the onion; it is tried again, ever more rarely.',
+    next: "The message has tor's words. See the log of the daemon's pod.",
+  },
+  UploadRefused: {
+    conditions: PUBLISHED,
+    means: 'A directory refused the descriptor; it is published anew if none takes it.',
+    next: "Nothing at first. If it stays, check the clock of the daemon's node.",
+  },
+  Queued: {
+    conditions: PUBLISHED,
+    means: 'Older onions of this daemon are published first.',
+    next: 'Nothing.',
+  },
+  TorNotRunning: {
+    conditions: PUBLISHED,
+    means: 'It is added as soon as tor runs.',
+    next: 'See TorBootstrapped of the TorDaemon.',
+  },
+  ProbeFailed: {
+    conditions: REACHABLE,
+    means: 'The probe of a target ended without an answer of tor.',
+    next: "The message says how. See the log of the daemon's pod.",
+  },
+  TorExited: {
+    conditions: TOR,
+    means: 'tor ended, and is started again.',
+    next: 'The message has its last warning. If it was killed, raise `spec.resources.limits.memory` of the TorDaemon.',
+  },
+  OptionsRefused: {
+    conditions: TOR,
+    means:
+      'tor does not take the options of the TorDaemon, and is not started without them: it might connect where you never wanted it to.',
+    next: 'Correct `spec.options`: the message names the line.',
+  },
+  TorMissing: {
+    conditions: TOR,
+    means: 'There is no program tor.',
+    next: "Use the image of this release for the daemons; on one machine install the package 'tor'.",
+  },
+  TorTooOld: {
+    conditions: TOR,
+    means: 'This tor is older than what the agent can work with.',
+    next: "Use the image of this release for the daemons; on one machine update the package 'tor'.",
+  },
+  TorUnusable: {
+    conditions: TOR,
+    means: 'tor cannot be started.',
+    next: 'The message has what it said.',
+  },
+  RunFolderUnusable: {
+    conditions: TOR,
+    means: 'The path of the folder for sockets is too long, or has characters that tor cannot have there.',
+    next: 'On one machine: choose a shorter state folder.',
+  },
+  GeneralFailure: {
+    conditions: REACHABLE,
+    means: 'tor, or the service behind the onion, could not connect.',
+    next: 'Check that the service listens on `port`; see the log of the daemon.',
+  },
+  NotAllowed: {
+    conditions: REACHABLE,
+    means: "tor's rules forbid the connection.",
+    next: 'Check `spec.options` of the TorDaemon.',
+  },
+  NetworkUnreachable: {
+    conditions: REACHABLE,
+    means: 'tor has no way to the network.',
+    next: 'See TorBootstrapped of the TorDaemon.',
+  },
+  HostUnreachable: {
+    conditions: REACHABLE,
+    means: 'The onion service did not answer.',
+    next: 'Check its address, and that it is up.',
+  },
+  ConnectionRefused: {
+    conditions: REACHABLE,
+    means: 'The onion service is there and serves nothing on this port.',
+    next: 'Correct `spec.targets[].port`.',
+  },
+  TtlExpired: {
+    conditions: REACHABLE,
+    means: 'The connection took too long.',
+    next: 'Nothing at first: it is probed again.',
+  },
+  CommandUnsupported: {
+    conditions: REACHABLE,
+    means: 'What answers at the SOCKS port is not tor.',
+    next: 'Report it with the log of the daemon.',
+  },
+  AddressTypeUnsupported: {
+    conditions: REACHABLE,
+    means: 'What answers at the SOCKS port is not tor.',
+    next: 'Report it with the log of the daemon.',
+  },
+  DescriptorNotFound: {
+    conditions: REACHABLE,
+    means: 'No directory knows the onion: its address is wrong, or it is not published now.',
+    next: 'Check the address; ask whoever runs the service whether it is up.',
+  },
+  DescriptorInvalid: {
+    conditions: REACHABLE,
+    means: 'The descriptor of the onion cannot be read.',
+    next: 'Whoever runs the service must publish it anew.',
+  },
+  IntroductionFailed: {
+    conditions: REACHABLE,
+    means: 'No introduction point of the onion answered.',
+    next: 'Check that the service is up; it is probed again.',
+  },
+  RendezvousFailed: {
+    conditions: REACHABLE,
+    means: 'The onion service did not come to the meeting point.',
+    next: 'Nothing at first: it is probed again.',
+  },
+  ClientAuthMissing: {
+    conditions: REACHABLE,
+    means: 'The onion service wants a client key, which this version cannot give.',
+    next: 'Ask whoever runs the service for an address without client authorization.',
+  },
+  ClientAuthWrong: {
+    conditions: REACHABLE,
+    means: 'The onion service does not accept our client key.',
+    next: 'Ask whoever runs the service for a current one.',
+  },
+  AddressInvalid: {
+    conditions: REACHABLE,
+    means: 'The address is no v3 onion address; often a mistyped character.',
+    next: 'Copy the address again in full.',
+  },
+  IntroductionTimedOut: {
+    conditions: REACHABLE,
+    means: 'The introduction points of the onion timed out.',
+    next: 'Nothing at first: it is probed again.',
+  },
+  UnknownReply: {
+    conditions: REACHABLE,
+    means: 'tor gave a reply that no standard knows.',
+    next: 'Report it with the log of the daemon.',
+  },
+  AuthRejected: {
+    conditions: REACHABLE,
+    means: 'tor refused the way in which the agent signs in at its SOCKS port.',
+    next: 'Check `spec.options` of the TorDaemon.',
+  },
+  ProtocolError: {
+    conditions: REACHABLE,
+    means: 'What answers at the SOCKS port is not tor.',
+    next: 'Report it with the log of the daemon.',
+  },
+  ProxyClosed: {
+    conditions: REACHABLE,
+    means: 'tor closed the connection before its answer was complete; it may just have been started again.',
+    next: 'Nothing at first: it is probed again.',
+  },
+  ProxyUnreachable: {
+    conditions: REACHABLE,
+    means: 'tor does not run.',
+    next: 'See TorBootstrapped of the TorDaemon.',
+  },
+  TimedOut: {
+    conditions: REACHABLE,
+    means: 'tor gave no answer in time.',
+    next: 'Nothing at first: it is probed again. If it stays, see TorBootstrapped of the TorDaemon.',
+  },
+}
