@@ -9,7 +9,18 @@ import type { Figure, Report } from './figure.ts'
  * A benchmark NAME is a module NAME.ts beside this one, with a function of that name.
  */
 
-const NAMES = ['publish', 'relay', 'store', 'demo', 'agent', 'images']
+const NAMES = [
+  'publish',
+  'relay',
+  'store',
+  'demo',
+  'agent',
+  'images',
+  'node',
+  'operator',
+  'watch',
+  'topology',
+]
 
 const words = process.argv.slice(2)
 const json = words.includes('--json')

@@ -23,13 +23,18 @@ export async function page(socksPort: number, host: string, timeoutMs = 60_000):
   return body(await stream(socksPort, host, 80, timeoutMs), host)
 }
 
-/** Asks for `/` on an open stream, and reads to its end. */
+/** Asks for `/` on an open stream, and reads as much as the page says that it has, or to the stream's end. */
 export function body(socket: Socket, host: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
     socket.setTimeout(60_000, () => socket.destroy(new Error('the page took longer than a minute')))
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
+      const end = text.indexOf('\r\n\r\n')
+      const length = end < 0 ? undefined : /\r\ncontent-length: *(\d+)/i.exec(text.slice(0, end + 2))?.[1]
+      if (length === undefined || text.length < end + 4 + Number(length)) return
+      socket.destroy()
+      resolve(text.slice(end + 4))
     })
     socket.on('error', reject)
     socket.on('end', () => {

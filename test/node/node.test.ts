@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import type { Resource } from '../../src/core/resource.ts'
 import { helm } from '../../testbed/kubernetes/kubectl.ts'
 import { nodeMissing } from '../../testbed/kubernetes/left-out.ts'
@@ -24,6 +24,16 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
   })
   after(() => stage?.[Symbol.asyncDispose]())
 
+  let failed = false
+  /** Each step builds on those before it. */
+  const step = (name: string, work: (t: TestContext) => Promise<void>): void => {
+    test(name, async (t) => {
+      if (failed) return t.skip('an earlier step failed')
+      failed = true
+      await work(t)
+      failed = false
+    })
+  }
   const manifest = (file: string, namespace: string): Promise<string> => {
     const text = readFileSync(join(ROOT, 'examples', 'kinds', file), 'utf8')
     return stage.kubectl(['apply', '-n', namespace, '-f', '-'], text)
@@ -35,7 +45,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
   const rolledOut = (namespace: string, deployment: string) =>
     stage.kubectl(['rollout', 'status', '-n', namespace, `deployment/${deployment}`, '--timeout=120s'])
 
-  test('is installed by kubectl apply -k, with two replicas', async () => {
+  step('is installed by kubectl apply -k, with two replicas', async () => {
     await stage.kubectl(['apply', '--server-side', '-k', stage.deployFolder])
     await rolledOut(OPERATOR_NAMESPACE, 'postern-operator').catch(async (error: Error) => {
       const pods = await stage.kubectl(['describe', 'pods', '-n', OPERATOR_NAMESPACE])
@@ -43,7 +53,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     })
   })
 
-  test('publishes the article’s OnionService, and a visitor gets its page', async () => {
+  step('publishes the article’s OnionService, and a visitor gets its page', async () => {
     await stage.apply(site.namespaceObject('lab'), site.daemonObject(stage, 'lab'))
     await stage.apply(...site.siteObjects('lab', 'my-service', 'hello from the lab', 8443))
     await manifest('onion-service.yaml', 'lab')
@@ -53,7 +63,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     await site.visited(stage, hostname, 'hello from the lab', 443)
   })
 
-  test('lets a pod reach an onion by the name of its OnionProxy', async () => {
+  step('lets a pod reach an onion by the name of its OnionProxy', async () => {
     await stage.apply(site.namespaceObject('home'), site.daemonObject(stage, 'home'))
     await stage.apply({
       apiVersion: 'tor.fr0st.dev/v1alpha1',
@@ -70,7 +80,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     assert.match(seen, /hello from the lab/)
   })
 
-  test('hands a changed topology to the running agent at once', async (t) => {
+  step('hands a changed topology to the running agent at once', async (t) => {
     const before = await uids('lab')
     await stage.apply(site.onionObject('lab', 'second', 'my-service', 8443))
     const changed = await site.until('the changed ConfigMap', async () => {
@@ -92,7 +102,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     assert.deepEqual(await uids('lab'), before, 'no pod was replaced')
   })
 
-  test('keeps every daemon when the operator is rolled', async () => {
+  step('keeps every daemon when the operator is rolled', async () => {
     const before = await uids('lab')
     await stage.kubectl(['rollout', 'restart', '-n', OPERATOR_NAMESPACE, 'deployment/postern-operator'])
     await rolledOut(OPERATOR_NAMESPACE, 'postern-operator')
@@ -101,7 +111,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     assert.deepEqual(await uids('lab'), before)
   })
 
-  test('rolls a daemon without a failed visit of a visitor who retries once', async (t) => {
+  step('rolls a daemon without a failed visit of a visitor who retries once', async (t) => {
     const before = await uids('lab')
     const visitor = new site.Visitor(stage, hostname, 'hello from the lab', 443)
     await stage.kubectl([
@@ -115,7 +125,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     await site.ready(stage, 'onionservice', 'lab', 'my-service')
   })
 
-  test('drains a node’s daemon without a failed visit either', async (t) => {
+  step('drains a node’s daemon without a failed visit either', async (t) => {
     const before = await uids('lab')
     const { name } = stage.access.node
     const visitor = new site.Visitor(stage, hostname, 'hello from the lab', 443)
@@ -136,7 +146,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     assert.deepEqual(visitor.failures, [])
   })
 
-  test('leaves nothing behind when everything is deleted', async () => {
+  step('leaves nothing behind when everything is deleted', async () => {
     await stage.kubectl(['delete', 'onionservices,onionproxies,tordaemons', '--all', '-A', '--timeout=60s'])
     const kinds =
       'deployments,replicasets,pods,configmaps,services,serviceaccounts,poddisruptionbudgets,networkpolicies'
@@ -159,7 +169,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     )
   })
 
-  test('is installed by helm as well, and takes an address up again', async () => {
+  step('is installed by helm as well, and takes an address up again', async () => {
     const colon = (reference: string): [string, string] => {
       const at = reference.lastIndexOf(':')
       return [reference.slice(0, at), reference.slice(at + 1)]
