@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import { BUNDLES, makeBundle } from '../scripts/build/bundles.ts'
 import { environmentOf } from '../scripts/images/make.ts'
 import { version } from '../src/cli/version.ts'
+import { IMAGE } from '../test/faults/operator.ts'
 import { freePorts } from '../testbed/tor-network/ports.ts'
 
 const LIMIT = 120_000
@@ -34,14 +35,7 @@ export class BundledOperator implements AsyncDisposable {
   private constructor(bundle: string, kubeconfig: string, metrics: number, health: number) {
     this.#metrics = metrics
     this.#health = health
-    const words = [
-      'operator',
-      '--kubeconfig',
-      kubeconfig,
-      '--no-leader-elect',
-      '--tor-image',
-      'bench.local/tor:1',
-    ]
+    const words = ['operator', '--kubeconfig', kubeconfig, '--no-leader-elect', '--tor-image', IMAGE]
     words.push('--metrics-address', `127.0.0.1:${metrics}`, '--health-address', `127.0.0.1:${health}`)
     const started = performance.now()
     this.#child = spawn(process.execPath, [bundle, ...words], {

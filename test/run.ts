@@ -41,7 +41,7 @@ const runner = spawn(
     '--disable-warning=ExperimentalWarning',
     '--test',
     '--test-concurrency=2',
-    `--test-timeout=${process.env.POSTERN_TEST_TIMEOUT ?? 180_000}`,
+    `--test-timeout=${process.env.POSTERN_TEST_TIMEOUT ?? 600_000}`,
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
     `--test-global-setup=${setup}`,

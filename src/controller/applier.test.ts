@@ -29,7 +29,10 @@ function cluster(done: string[]): Cluster {
       done.push(`status ${ref.name}`)
       return 'unchanged'
     },
-    remove: async ({ name }: { name: string }) => done.push(`remove ${name}`),
+    remove: async ({ name }: { name: string }, { uid } = { uid: '' }) => {
+      if (uid === 'old') throw new ClusterError('Conflict', 'it was recreated since')
+      done.push(`remove ${name}`)
+    },
     note: () => done.push('note'),
   } as unknown as Cluster
 }
@@ -55,4 +58,35 @@ test('what is there already is never overwritten, and told', async () => {
 test('a status whose object is gone is nobody’s business, and what is unchanged is no write', async () => {
   const result = await run({ status: [status('gone'), status('one')] })
   assert.deepEqual(result, { done: ['status one'], writes: 0, failed: [] })
+})
+
+test('what has the name of a removed object by now is left alone', async () => {
+  const old = { apiVersion: 'v1', kind: 'Service', name: 'old', uid: 'old' }
+  const result = await run({ remove: [old, { ...old, name: 'mine', uid: 'mine' }] })
+  assert.deepEqual(result, { done: ['remove mine'], writes: 1, failed: [] })
+})
+
+test('some statuses are written at a time; a failure is thrown once nothing is under way', async () => {
+  let underWay = 0
+  let most = 0
+  let done = 0
+  const slow = {
+    applyStatus: async ({ ref }: StatusPatch) => {
+      most = Math.max(most, ++underWay)
+      await new Promise((resolve) => setImmediate(resolve))
+      underWay--
+      if (ref.name === '20') throw new ClusterError('Unavailable', 'overloaded')
+      done++
+      return 'changed'
+    },
+  } as unknown as Cluster
+  const statuses = (count: number): Plan => ({
+    ...emptyPlan(),
+    status: Array.from({ length: count }, (_, index) => status(String(index))),
+  })
+  assert.equal((await applyPlan(slow, statuses(20), 'test')).writes, 20)
+  assert.equal(most, 8)
+  await assert.rejects(applyPlan(slow, statuses(1000), 'test'), { code: 'Unavailable' })
+  assert.equal(underWay, 0)
+  assert.ok(done < 60, `${done} written although one had failed`)
 })

@@ -7,8 +7,8 @@ export interface Plan {
   create: Resource[]
   /** Owned objects as they should be. */
   apply: Resource[]
-  /** Owned objects that left the plan. */
-  remove: Ref[]
+  /** Owned objects that left the plan: these very ones, not what may have their names by then. */
+  remove: (Ref & { uid: string | undefined })[]
   /** Status of each object that the plan speaks for. */
   status: StatusPatch[]
   /** Named work outside the cluster; the controller does it. */

@@ -43,7 +43,10 @@ export function runController<Observed>(
       if (writes > 0) log.debug({ controller: controller.name, key, writes }, 'reconciled')
       controller.outcome?.(key, failures)
       for (const call of plan.calls) await controller.call?.(call)
-      if (failures.length > 0) throw failures[0]?.error
+      // In a namespace that is being deleted nothing can be made any more, and nothing needs to be: trying is noise.
+      const failure = failures.find(({ code }) => code !== 'Terminating')
+      if (failure !== undefined) throw failure.error
+      if (failures.length > 0) log.debug({ controller: controller.name, key }, 'its namespace is being deleted')
       return plan.again
     },
     (key, error) =>

@@ -179,9 +179,9 @@ export class KubernetesCluster implements Cluster {
     )
   }
 
-  /** Writes the events that wait, and ends all watches. The connection stays the caller's. */
+  /** Writes the events that wait, within a few seconds, and ends all watches. The connection stays the caller's. */
   async close(): Promise<void> {
-    await this.#events.idle()
+    await this.#events.close()
     await Promise.all([...this.#named.values()].map((named) => named.close()))
     const reflectors = [...this.#followed.values()].flatMap((followed) => followed.reflectors)
     await Promise.all(reflectors.map(({ reflector }) => reflector.close()))

@@ -12,6 +12,8 @@ const WAITING = 1000
 const KNOWN = 1000
 /** What comes within it is one write an event. */
 const GATHER_MS = 200
+/** What an end may take for events that still wait: there may be a thousand, and they are only by the way. */
+const CLOSE_MS = 3_000
 
 /**
  * Event objects (events.k8s.io/v1) of an API server: the same reason and message about the same object is one event
@@ -27,6 +29,7 @@ export class EventRecorder {
   /** The newest events that were written: the server keeps them for an hour. */
   readonly #known = new Map<string, Resource>()
   #flushing: Promise<void> | undefined
+  #over = false
 
   constructor(api: Api, log: Logger, now: () => number = Date.now) {
     this.#api = api
@@ -50,12 +53,22 @@ export class EventRecorder {
     await this.#flushing
   }
 
+  /** Writes what waits, within a few seconds; the rest is given up. */
+  async close(): Promise<void> {
+    const done = new AbortController()
+    const late = pause(CLOSE_MS, undefined, { signal: done.signal }).catch(() => {})
+    await Promise.race([this.#flushing, late])
+    done.abort()
+    this.#over = true
+  }
+
   async #flush(): Promise<void> {
-    while (this.#waiting.size > 0) {
+    while (this.#waiting.size > 0 && !this.#over) {
       await pause(GATHER_MS)
       const batch = [...this.#waiting]
       this.#waiting.clear()
       for (const [key, { note, times }] of batch) {
+        if (this.#over) break
         try {
           await this.#write(key, note, times)
         } catch (error) {

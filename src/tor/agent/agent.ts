@@ -141,7 +141,7 @@ export class TorAgent {
       lingerMs: options.lingerMs ?? 0,
       streams: () => this.#backends.connections + this.#proxies.connections,
       circuits: async () => (await this.#tor.worker?.getInfo('circuit-status'))?.['circuit-status'],
-      withdraw: (visited) => this.#onions.withdraw(visited),
+      withdraw: (visited, held) => this.#onions.withdraw(visited, held),
       log,
     })
     this.#report = new Revisions(() => this.#build())

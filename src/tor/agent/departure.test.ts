@@ -15,8 +15,8 @@ const OTHERS = [
 
 test('reads from the circuits who is there, and who is on the way', () => {
   const all = [...OTHERS, JOINED, COMING].join('\n')
-  assert.deepEqual(visitors(all), { visited: new Set(['one', 'two']), connecting: 1 })
-  assert.deepEqual(visitors(''), { visited: new Set(), connecting: 0 })
+  assert.deepEqual(visitors(all), { visited: new Set(['one', 'two']), connecting: new Set(['two']) })
+  assert.deepEqual(visitors(''), { visited: new Set(), connecting: new Set() })
 })
 
 interface World {
@@ -24,6 +24,8 @@ interface World {
   circuits: string[] | undefined
   /** What was given to each `withdraw`. */
   withdrawn: string[]
+  /** What was held at the last one. */
+  held: string
   silent: boolean
   departure: Departure
   over: boolean
@@ -34,6 +36,7 @@ function depart(more: Partial<DepartureOptions> = {}): World {
     streams: 0,
     circuits: [...OTHERS, JOINED],
     withdrawn: [],
+    held: '',
     silent: false,
     over: false,
     departure: new Departure({
@@ -43,8 +46,10 @@ function depart(more: Partial<DepartureOptions> = {}): World {
       log: SILENT,
       streams: () => world.streams,
       circuits: async () => (world.silent ? new Promise(() => {}) : world.circuits?.join('\n')),
-      withdraw: async (visited) => {
+      withdraw: async (visited, held) => {
         world.withdrawn.push([...visited].join(' '))
+        world.held = [...held].join(' ')
+        return held.size
       },
       ...more,
     }),
@@ -125,4 +130,20 @@ test('without a control connection the streams decide', async () => {
   world.circuits = undefined
   world.departure.retire()
   await run(world)
+})
+
+test('who is on the way is waited for before an onion is withdrawn, but not for ever', async () => {
+  const world = depart({ holdMs: 200 })
+  world.circuits = [COMING]
+  world.departure.retire()
+  const over = run(world)
+  await looks(world, 2)
+  assert.match(world.held, /^two$/)
+  const began = performance.now()
+  while (world.held !== '') {
+    assert.ok(performance.now() - began < 20_000, 'it is held still')
+    await looks(world, 1)
+  }
+  world.departure.end()
+  await over
 })

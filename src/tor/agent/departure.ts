@@ -16,8 +16,11 @@ export interface DepartureOptions {
   streams(): number
   /** tor's `circuit-status`; undefined while there is no tor to ask. */
   circuits(): Promise<string | undefined>
-  /** Lets nobody in any more, and keeps the visitors of these onions; called at every look. */
-  withdraw(visited: ReadonlySet<string>): Promise<void>
+  /**
+   * Lets nobody in any more, and keeps the visitors of these onions; called at every look. Onions that are `held` are
+   * left for the next look: tor would drop who is on the way to them. Returns how many that were.
+   */
+  withdraw(visited: ReadonlySet<string>, held: ReadonlySet<string>): Promise<number>
   log: Logger
   /** What streams have beyond the linger; default 10 s. */
   drainMs?: number
@@ -25,27 +28,32 @@ export interface DepartureOptions {
   quietMs?: number
   /** Between two looks at the circuits; default 500 ms. */
   sweepMs?: number
+  /** So long a moment is looked for in which nobody is on the way; default 5 s. */
+  holdMs?: number
 }
 
 export interface Visitors {
   /** Addresses of the onions that they are at, or on their way to. */
   visited: Set<string>
-  /** How many were let in and are not connected yet. */
-  connecting: number
+  /** Addresses of the onions to which somebody was let in and is not connected yet. */
+  connecting: Set<string>
 }
 
 /** Reads `circuit-status` (control-spec). */
 export function visitors(status: string): Visitors {
-  const found: Visitors = { visited: new Set(), connecting: 0 }
+  const found: Visitors = { visited: new Set(), connecting: new Set() }
   for (const line of status.split('\n')) {
     const words = line.trim().split(' ')
     if (words[1] === 'CLOSED' || words[1] === 'FAILED' || !words.includes('PURPOSE=HS_SERVICE_REND')) continue
-    const onion = words.find((word) => word.startsWith('REND_QUERY='))
-    if (onion !== undefined) found.visited.add(onion.slice('REND_QUERY='.length))
-    if (!words.includes('HS_STATE=HSSR_JOINED')) found.connecting += 1
+    const onion = words.find((word) => word.startsWith('REND_QUERY='))?.slice('REND_QUERY='.length) ?? ''
+    found.visited.add(onion)
+    if (!words.includes('HS_STATE=HSSR_JOINED')) found.connecting.add(onion)
   }
   return found
 }
+
+/** Between two looks while an onion is held. */
+const HELD_MS = 25
 
 export class Departure {
   readonly #options: DepartureOptions
@@ -87,32 +95,37 @@ export class Departure {
   }
 
   async #depart(): Promise<void> {
-    const { quietMs = 2_000, sweepMs = 500, streams, log } = this.#options
+    const { quietMs = 2_000, sweepMs = 500, holdMs = 5_000, streams, log } = this.#options
     const ended = this.#ended.signal
     await aborted(AbortSignal.any([this.#retired.signal, ended]))
     if (ended.aborted) return
     log.info({ streams: streams() }, 'retired: the last streams may end')
-    let busyAt = performance.now()
+    const began = performance.now()
+    let busyAt = began
     for (let look = 1; !ended.aborted; look += 1) {
-      const connecting = await this.#turnAway()
-      if (streams() > 0 || connecting > 0) busyAt = performance.now()
+      const { connecting, held } = await this.#turnAway(performance.now() - began < holdMs)
+      if (streams() > 0 || connecting) busyAt = performance.now()
       else if (performance.now() - busyAt >= quietMs) return
       // The second look follows at once: somebody may have come in during the first, and nobody can any more.
-      if (look > 1) await pause(sweepMs, undefined, { signal: ended }).catch(() => {})
+      const wait = held ? HELD_MS : sweepMs
+      if (look > 1) await pause(wait, undefined, { signal: ended }).catch(() => {})
     }
   }
 
-  /** Returns how many visitors are on their way. */
-  async #turnAway(): Promise<number> {
+  /**
+   * tor drops the rendezvous that it has not reached yet with the onion (hs_service.c, close_service_rp_circuits), and
+   * their visitors wait half a minute: so an onion is withdrawn in a moment in which it has none.
+   */
+  async #turnAway(hold: boolean): Promise<{ connecting: boolean; held: boolean }> {
     try {
       const status = await this.#options.circuits()
-      if (status === undefined || this.#ended.signal.aborted) return 0
+      if (status === undefined || this.#ended.signal.aborted) return { connecting: false, held: false }
       const { visited, connecting } = visitors(status)
-      await this.#options.withdraw(visited)
-      return connecting
+      const held = await this.#options.withdraw(visited, hold ? connecting : new Set())
+      return { connecting: connecting.size > 0, held: held > 0 }
     } catch (error) {
       this.#options.log.debug({ error: messageOf(error) }, 'tor cannot be asked for its circuits')
-      return 0
+      return { connecting: false, held: false }
     }
   }
 }

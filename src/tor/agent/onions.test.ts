@@ -67,6 +67,7 @@ beforeEach(() => {
     log: SILENT,
     onChange() {},
     onHung() {},
+    keepAll: 0,
     now: () => clock,
   })
 })

@@ -20,6 +20,8 @@ export interface OnionsOptions {
   onHung(): void
   /** How often tor's own list is compared with ours; default 30 s. */
   checkMs?: number
+  /** Up to so many onions are all kept for visitors when they are withdrawn, visited or not; default 50. */
+  keepAll?: number
   /** Milliseconds of a clock that never jumps. */
   now?: () => number
 }
@@ -146,18 +148,27 @@ export class Onions {
 
   /**
    * Lets nobody in any more, and keeps who is in: tor forgets every onion, which ends its introduction circuits and
-   * no visitor's, and gets those that have visitors again, without which it would refuse their next streams. Only
+   * no visitor's, and gets those that have visitors (of a few all) again, without which it would refuse their next streams. Only
    * after `stop`, and with publishing off: so the new introduction points are nobody's to know. May be called again,
-   * for visitors that were on their way.
+   * for visitors that were on their way. Onions that are `held` are left as they are the first time.
+   *
+   * @returns how many were left
    */
-  async withdraw(visited: ReadonlySet<string>): Promise<void> {
+  async withdraw(visited: ReadonlySet<string>, held: ReadonlySet<string> = new Set()): Promise<number> {
     await this.idle()
     const control = this.#control
-    if (control === undefined) return
+    let left = 0
+    if (control === undefined) return left
     for (const address of this.#live.keys()) {
       const plan = this.#byAddress.get(address)
       const before = this.#withdrawn.get(address)
-      const keep = plan !== undefined && visited.has(address)
+      if (before === undefined && held.has(address)) {
+        left++
+        continue
+      }
+      // Somebody may have come since the look: of a few onions all are kept, of many those that have visitors.
+      const keep =
+        plan !== undefined && (visited.has(address) || this.#live.size <= (this.#options.keepAll ?? 50))
       if (before !== undefined && (before || !keep)) continue
       const ports = keep ? await this.#options.backends.open(address, plan.ports) : []
       this.#withdrawn.set(address, keep)
@@ -172,6 +183,7 @@ export class Onions {
         )
       }
     }
+    return left
   }
 
   /** Resolves when no step is being taken. */

@@ -50,29 +50,29 @@ const SEED_REMEDY =
 export function readOnionKey(files: OnionKeySources): ReadOnionKey {
   const secret = expandedSecret(files.secretKey)
   if (!(secret instanceof Uint8Array)) return secret
-  if (isSeedAndPublic(secret)) {
+  const given = files.publicKey === undefined ? undefined : publicKeyOf(files.publicKey)
+  const key = isClamped(secret) ? deriveOnionKey(secret) : undefined
+  // A public key that fits tells enough; what follows costs as much again, for thousands of keys at the start.
+  const fits = key !== undefined && given?.equals(key.publicKey) === true
+  if (!fits && isSeedAndPublic(secret)) {
     return refuse(
       'KeyIsSeed',
       `This key is a seed followed by its public key (libsodium's form); ${SEED_REMEDY}`,
     )
   }
-  if (!isClamped(secret)) {
+  if (key === undefined) {
     return refuse(
       'KeyNotClamped',
       `These 64 bytes are no expanded ed25519 secret key, so tor would publish another address: give the unchanged file ${SECRET_KEY_FILE}`,
     )
   }
-  const key = deriveOnionKey(secret)
-  if (files.publicKey !== undefined) {
-    const given = publicKeyOf(files.publicKey)
-    if (given === undefined || !given.equals(key.publicKey)) {
-      return refuse(
-        'PublicKeyMismatch',
-        `${PUBLIC_KEY_FILE} does not belong to the secret key: give the files of one and the same onion, or leave it out`,
-      )
-    }
+  if (files.publicKey !== undefined && !fits) {
+    return refuse(
+      'PublicKeyMismatch',
+      `${PUBLIC_KEY_FILE} does not belong to the secret key: give the files of one and the same onion, or leave it out`,
+    )
   }
-  if (files.hostname !== undefined) {
+  if (files.hostname !== undefined && files.hostname.trim() !== `${key.address}.onion`) {
     const given = parseOnionAddress(files.hostname.slice(0, FILE_LIMIT))
     if (!given.ok || given.address !== key.address) {
       return refuse(

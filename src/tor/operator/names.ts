@@ -1,5 +1,3 @@
-import type { Ref } from '../../core/resource.ts'
-
 /** Names and labels of what a daemon owns; the labels are those that existing PodMonitors select by. */
 
 export interface DaemonId {
@@ -33,7 +31,3 @@ export const topologyName = (daemon: DaemonId): string => `${daemon.name}-topolo
 export const keysName = (daemon: DaemonId): string => `${daemon.name}-keys`
 export const metricsName = (daemon: DaemonId): string => `${daemon.name}-metrics`
 export const onionKeyName = (onion: string): string => `${onion}-onion-key`
-
-export function ref(apiVersion: string, kind: string, namespace: string, name: string): Ref {
-  return { apiVersion, kind, namespace, name }
-}

@@ -197,8 +197,14 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
  */
 async function userSecretsRead(world: World): Promise<void> {
   for (const onion of world.onions.list()) followSecrets(world, undefined, onion)
+  // Keys that were made here are not even looked at: each costs a while, and there may be thousands.
   const missing = (): boolean =>
-    world.onions.list().some((onion) => keyOfOnion(world, onion).state === 'pending')
+    world.onions
+      .list()
+      .some(
+        (onion) =>
+          onion.spec.privateKeySecret !== undefined && keyOfOnion(world, onion).state === 'pending',
+      )
   const { promise, resolve } = Promise.withResolvers<void>()
   const stop = world.userSecrets.subscribe(() => missing() || resolve())
   const timer = setTimeout(resolve, SECRETS_WAIT_MS)

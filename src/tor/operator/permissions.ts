@@ -92,7 +92,8 @@ export const TOR_PERMISSIONS: readonly Permission[] = [
     verbs: OWN,
   },
   {
-    reason: 'Events of what is declared; one that is there already, written by another operator before, is counted on.',
+    reason:
+      'Events of what is declared; one that is there already, written by another operator before, is counted on.',
     apiGroups: ['events.k8s.io'],
     resources: ['events'],
     verbs: ['get', 'create', 'patch'],

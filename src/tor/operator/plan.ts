@@ -1,12 +1,12 @@
 import { SOURCE_ANNOTATION } from '../../cluster/cluster.ts'
 import { emptyPlan, lookAgain, type Plan } from '../../controller/plan.ts'
-import { type Resource, sameJson } from '../../core/resource.ts'
+import { type Resource, refOf, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { disruptionBudget, networkPolicy, serviceAccount } from './companions.ts'
 import { daemonConditions } from './daemon-status.ts'
 import { deployment } from './deployment.ts'
 import { identityOf, type Mounts, mountsOf } from './mounts.ts'
-import { PROVISIONED_ANNOTATION, ref } from './names.ts'
+import { PROVISIONED_ANNOTATION } from './names.ts'
 import type { Observed } from './observed.ts'
 import { keySecret, retentionChange } from './onion-keys.ts'
 import { DESCRIPTOR_LIFETIME, onionConditions, onionState } from './onion-status.ts'
@@ -29,7 +29,7 @@ export function plan(observed: Observed, now: number): Plan {
     planPods(plan, observed, undefined, now)
     if (!bound) return plan
   } else if (!bound && isProvisioned(object) && !serves(observed)) {
-    plan.remove.push(ref(object.apiVersion, object.kind, daemon.namespace, daemon.name))
+    plan.remove.push({ ...refOf(object), uid: object.metadata.uid })
     return plan
   }
   const decisions = decideProxies(daemon, proxies)
@@ -61,7 +61,10 @@ function serves({ view }: Observed): boolean {
 
 function planKeys(plan: Plan, observed: Observed): void {
   for (const onion of observed.onions) {
-    if (onion.key.state === 'generate') plan.create.push(keySecret(onion.object, observed.make.onionKey()))
+    const stays = onion.object.metadata.deletionTimestamp === undefined
+    if (onion.key.state === 'generate' && stays) {
+      plan.create.push(keySecret(onion.object, observed.make.onionKey()))
+    }
     if (onion.key.state === 'valid') {
       const change = retentionChange(onion.object, onion.key.secret)
       if (change !== undefined) plan.apply.push(change)
@@ -88,7 +91,7 @@ function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDe
   const kept = new Set(accepted.map((decision) => decision.proxy.metadata.name))
   for (const service of observed.services) {
     if (!kept.has(service.metadata.name)) {
-      plan.remove.push(ref('v1', 'Service', daemon.namespace, service.metadata.name))
+      plan.remove.push({ ...refOf(service), uid: service.metadata.uid })
     }
   }
   return mounts
