@@ -26,15 +26,18 @@ const MISSING: BackoffLimits = { early: 1_000, late: 5_000 }
 /** The server would send the same line again. */
 const UNREADABLE: ReadonlySet<string> = new Set(['WatchLineTooLong', 'WatchLineInvalid'])
 
-export function failureOf(error: unknown): Failure {
+/** @param silent of a watch that the server took up, and that told nothing before it failed */
+export function failureOf(error: unknown, silent: boolean): Failure {
   if (!(error instanceof ApiError)) return { expired: false, stuck: false, limits: UNANSWERED, least: 0 }
   const { code, status, reason, retryAfter } = error
   const missing = code === 'NotFound' || code === 'Forbidden'
   const starting = status === 503
   return {
     expired: code === 'Gone',
-    // A kind that was missing comes back as another one, whose versions tell nothing of the deletions before.
-    stuck: code === 'NotFound' || code === 'Invalid' || UNREADABLE.has(reason),
+    // A kind that was missing comes back as another one, whose versions tell nothing of the deletions before. And a
+    // server that fails within a watch from one version may do so for ever: its store was compacted to the very event
+    // that comes next, and what the object was before is gone.
+    stuck: code === 'NotFound' || code === 'Invalid' || UNREADABLE.has(reason) || (silent && status === 500),
     limits: missing ? MISSING : status >= 400 && !starting ? REFUSED : UNANSWERED,
     least: Math.min(retryAfter ?? 0, starting ? STARTING_LEAST : Number.POSITIVE_INFINITY),
   }

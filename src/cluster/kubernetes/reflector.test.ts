@@ -335,6 +335,19 @@ test('what makes no sense is skipped; a line that nobody can read is gone round 
   await reflector.close()
 })
 
+test('a server that fails within a watch at the very version that it goes on from: a list goes round it', async () => {
+  const made = await watching()
+  const { server, reflector, names, pauses } = made
+  server.holdEvents()
+  server.put('d', 1)
+  server.end(refusal('Unavailable', 500))
+  await until(made, () => names().includes('d101'))
+  assert.equal(server.lists.length, 4)
+  assert.deepEqual(pauses, [100])
+  assert.deepEqual(reflector.state.error, undefined)
+  await reflector.close()
+})
+
 test('an answer that is no list of an API server is an error, not a world', async () => {
   const made = make()
   const { server, reflector } = made

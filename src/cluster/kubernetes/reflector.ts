@@ -72,6 +72,8 @@ export class Reflector<T extends Resource> {
   /** A list that has begun. */
   #listing: { list: Relist<T>; token: string | undefined } | undefined
   #watched = false
+  /** The server has taken a watch up, and told nothing yet. */
+  #silent = false
   #fruitless = 0
 
   /** Make all reflectors of a cache before the first is heard of: `ready` of the cache waits for those there are. */
@@ -104,6 +106,7 @@ export class Reflector<T extends Resource> {
   async #run(): Promise<void> {
     const { signal } = this.#stop
     while (!signal.aborted) {
+      this.#silent = false
       try {
         if (this.#version === undefined) await this.#list()
         else await this.#watch(this.#version)
@@ -165,7 +168,10 @@ export class Reflector<T extends Resource> {
       ...(cache.metadataOnly ? { metadataOnly: true } : {}),
       resourceVersion,
       timeoutSeconds: watchSeconds + Math.floor(this.#random() * (watchSeconds / 4.8 + 1)),
-      opened: () => this.#follows(),
+      opened: () => {
+        this.#silent = true
+        this.#follows()
+      },
       signal: this.#stop.signal,
     })
     for await (const event of events) {
@@ -189,6 +195,7 @@ export class Reflector<T extends Resource> {
     const seen = this.#source.event(event)
     if (seen === undefined) return false
     this.#version = seen
+    this.#silent = false
     this.#backoff.reset()
     this.#fruitful()
     this.#follows()
@@ -210,7 +217,7 @@ export class Reflector<T extends Resource> {
   }
 
   async #failed(error: unknown): Promise<void> {
-    const { expired, stuck, limits, least } = failureOf(error)
+    const { expired, stuck, limits, least } = failureOf(error, this.#silent)
     // The first loss of a version after something came costs no wait. That a list came is not enough: it might expire
     // again at once, for ever.
     const lost = (expired || stuck) && this.#anew()

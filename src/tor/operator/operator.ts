@@ -202,8 +202,7 @@ async function userSecretsRead(world: World): Promise<void> {
     world.onions
       .list()
       .some(
-        (onion) =>
-          onion.spec.privateKeySecret !== undefined && keyOfOnion(world, onion).state === 'pending',
+        (onion) => onion.spec.privateKeySecret !== undefined && keyOfOnion(world, onion).state === 'pending',
       )
   const { promise, resolve } = Promise.withResolvers<void>()
   const stop = world.userSecrets.subscribe(() => missing() || resolve())

@@ -197,6 +197,17 @@ describe('a pod that is ending', () => {
     )
   })
 
+  test('is retired when no successor is made, as in a namespace that is being deleted', () => {
+    // The API has the end of the grace there: it was told to end 30 seconds earlier.
+    Object.assign(ending.metadata, { deletionGracePeriodSeconds: 30 })
+    const told = NOW - 30_000
+    const early = plan(world({ pods: [ending] }), told + 4_000)
+    assert.deepEqual([early.calls, early.again], [[], 6_000])
+    assert.equal(plan(world({ pods: [ending] }), told + 10_000).calls.length, 1)
+    const waits = plan(world({ pods: [ending, pod('new')] }), told + 20_000)
+    assert.deepEqual(waits.calls, [])
+  })
+
   test('is retired when its daemon is gone', () => {
     const gone = world({ onions: [], pods: [ending] })
     delete gone.object

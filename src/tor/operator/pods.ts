@@ -12,6 +12,9 @@ import { isEnding, isReady } from './world.ts'
 const REPEAT_MS = 2_000
 const REPEAT_MOST_MS = 60_000
 
+/** A successor is made at once. Where none is after so long (its namespace goes, a quota is used up) none will come. */
+const SUCCESSOR_MS = 10_000
+
 /** The call that ends a pod which waits for its successor: with its `daemon` (a key), `name`, `uid` and `address`. */
 export const RETIRE_CALL = 'tor.retire'
 
@@ -19,13 +22,23 @@ export function planPods(plan: Plan, observed: Observed, mounts: Mounts | undefi
   const { pods, settings } = observed
   // Readiness of a pod says that its onions are published.
   const succeeded = observed.object === undefined || pods.some((pod) => !isEnding(pod) && isReady(pod))
+  const alone = pods.every(isEnding)
   for (const pod of pods) {
     if (isEnding(pod)) {
-      if (succeeded && settings.lingerSeconds > 0) retire(plan, observed, pod)
+      if (settings.lingerSeconds === 0) continue
+      const wait = alone ? endingSince(pod) + SUCCESSOR_MS - now : Number.POSITIVE_INFINITY
+      if (succeeded || wait <= 0) retire(plan, observed, pod)
+      else if (alone) lookAgain(plan, wait)
     } else if (settings.volumesLag && mounts !== undefined && mounts.tooLarge === undefined) {
       planSync(plan, observed, pod, mounts, now)
     }
   }
+}
+
+/** When a pod was told to end: the time in its metadata is that of its grace's end. */
+function endingSince({ metadata }: Pod): number {
+  const grace = (metadata as { deletionGracePeriodSeconds?: number }).deletionGracePeriodSeconds ?? 0
+  return Date.parse(metadata.deletionTimestamp ?? '') - grace * 1000
 }
 
 function retire(plan: Plan, { daemon }: Observed, pod: Pod): void {
