@@ -17,7 +17,7 @@ import type { Report } from './figure.ts'
  * test bed (one in Go, one in Rust, a pod and a tor for each onion); both are in docs/benchmarks.md.
  */
 
-const RUNS = 3
+const RUNS = Number(process.env.POSTERN_BENCH_RUNS ?? 3)
 const TEN = Array.from({ length: 10 }, (_, index) => `ten-${index}`)
 const OURS = 'app.kubernetes.io/managed-by=tor-operator'
 
@@ -198,7 +198,7 @@ class Run {
       const onion = await this.#api.get(ONION_SERVICE, this.#ref(name))
       return site.conditionOf(onion, 'Published')?.status === 'True' ? true : undefined
     })
-    await site.visited(this.#stage, await this.#hostname(name), `page of ${this.#namespace}`)
+    await site.reached(this.#stage, await this.#hostname(name), `page of ${this.#namespace}`)
   }
 
   async #hostname(name: string): Promise<string> {

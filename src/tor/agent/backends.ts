@@ -5,6 +5,7 @@ import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import { dialTcp } from '../../relay/dial.ts'
 import { listen, type RelayListener } from '../../relay/listener.ts'
+import { patient } from '../../relay/patient.ts'
 import type { Endpoint, OnionPort } from '../contract.ts'
 import type { OnionPortMapping } from '../control/add-onion.ts'
 
@@ -16,6 +17,8 @@ export interface BackendsOptions {
   onChange(): void
   /** For one endpoint, in milliseconds. */
   dialTimeoutMs?: number
+  /** How long a visitor waits for a backend that does not answer, in milliseconds; default 2 s. */
+  patienceMs?: number
 }
 
 interface Entry {
@@ -133,7 +136,10 @@ export class Backends {
       }
       entry.listener = await listen({
         address: { path },
-        dial: dialTcp(() => entry.endpoints, { timeoutMs: this.#options.dialTimeoutMs ?? 5_000 }),
+        dial: patient(
+          dialTcp(() => entry.endpoints, { timeoutMs: this.#options.dialTimeoutMs ?? 5_000 }),
+          this.#options.patienceMs ?? 2_000,
+        ),
         // tor has no half-close: it would end the stream both ways and cut the answer short.
         halfClose: { client: false, upstream: true },
         onDialError: (error) => {
