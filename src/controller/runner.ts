@@ -46,7 +46,8 @@ export function runController<Observed>(
       // In a namespace that is being deleted nothing can be made any more, and nothing needs to be: trying is noise.
       const failure = failures.find(({ code }) => code !== 'Terminating')
       if (failure !== undefined) throw failure.error
-      if (failures.length > 0) log.debug({ controller: controller.name, key }, 'its namespace is being deleted')
+      if (failures.length > 0)
+        log.debug({ controller: controller.name, key }, 'its namespace is being deleted')
       return plan.again
     },
     (key, error) =>
