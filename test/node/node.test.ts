@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import type { Resource } from '../../src/core/resource.ts'
 import { helm } from '../../testbed/kubernetes/kubectl.ts'
+import { LazyCluster } from '../../testbed/kubernetes/lazy-cluster.ts'
 import { nodeMissing } from '../../testbed/kubernetes/left-out.ts'
-import { sharedNode } from '../../testbed/kubernetes/shared.ts'
 import * as site from './site.ts'
 import { OPERATOR_NAMESPACE, openStage, type Stage } from './stage.ts'
 
@@ -14,15 +14,19 @@ import { OPERATOR_NAMESPACE, openStage, type Stage } from './stage.ts'
 const ROOT = join(import.meta.dirname, '..', '..')
 const OURS = 'app.kubernetes.io/managed-by=tor-operator'
 const skip = await nodeMissing()
-const shared = skip === undefined ? sharedNode() : undefined
 
 describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
   let stage: Stage
   let hostname: string
+  // A cluster of its own: the kinds are removed in the end, which would be the end of other tests'.
+  const cluster = new LazyCluster()
   before(async () => {
-    stage = await openStage(await shared!)
+    stage = await openStage(await cluster.accessWithNode())
   })
-  after(() => stage?.[Symbol.asyncDispose]())
+  after(async () => {
+    await stage?.[Symbol.asyncDispose]()
+    await cluster.stop()
+  })
 
   let failed = false
   /** Each step builds on those before it. */
