@@ -45,7 +45,7 @@ const PROGRAMS: Record<string, string[]> = {
 }
 
 /** What is different on one machine: no kubelet, no firewall, no second node to move to. */
-const EMBEDDED_SETTINGS: TorSettings = {
+export const EMBEDDED_SETTINGS: TorSettings = {
   loopbackBackends: true,
   serviceDns: false,
   image: 'postern-tor',

@@ -92,13 +92,14 @@ export class FaultProxy implements AsyncDisposable {
     })
   }
 
-  /** Ends what is set of latency, storms, pages and the black hole. */
-  calm(): void {
+  /** Ends whatever it does to others. */
+  async calm(): Promise<void> {
     this.latency = 0
     this.storm = undefined
     this.html = false
     this.blackHole = undefined
     this.cutHeld()
+    if (!this.#server.listening) await this.acceptConnections()
   }
 
   /** Tears the watches that run (of a kind); `mid-event` and `cut-event` wait for its next event. Returns how many. */
