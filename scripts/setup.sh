@@ -23,7 +23,7 @@ fi
 
 # What a cluster's node and its images are made of. Only root can run one, and nothing else is removed for it.
 optional=()
-want() { [ -x "$1" ] || optional+=("$2"); }
+want() { [ -e "$1" ] || optional+=("$2"); }
 if [ "${1:-}" = test ] || [ "${1:-}" = bench ] || [ "${1:-}" = images ]; then
   want /usr/bin/buildah buildah
   want /usr/bin/strip binutils

@@ -9,11 +9,12 @@ import { quiet, World } from './world.ts'
 
 /** Much of everything, there already when the operator starts. */
 
-const NAMESPACES = 100
+/** 10 in each test run, for their time; 100, which is 10,000 onions, was run by hand and is in `bench operator`. */
+const NAMESPACES = Number(process.env.POSTERN_TEST_NAMESPACES ?? 10)
 const ONIONS = 100
 const LONG = { timeout: 900_000 }
 
-describeWithKubernetes('10,000 OnionServices', () => {
+describeWithKubernetes(`${NAMESPACES * ONIONS} OnionServices`, () => {
   const stack = new AsyncDisposableStack()
   let world: World
   let proxy: FaultProxy
@@ -68,7 +69,7 @@ describeWithKubernetes('10,000 OnionServices', () => {
       const { metadata, status } = await space.get(ONION_SERVICE, 'web-0')
       return status?.observedGeneration === metadata.generation || [JSON.stringify(status)]
     })
-    t.diagnostic(`one of 10,000 changed: observed after ${seconds(performance.now() - changed)}`)
+    t.diagnostic(`one of them changed: observed after ${seconds(performance.now() - changed)}`)
     await quiet(proxy)
     t.diagnostic(`its writes: ${written(proxy).join(', ')}`)
     // The topology, the pod that is to look at it, and the status.
