@@ -63,7 +63,7 @@ describeWithKubernetes(`${NAMESPACES * ONIONS} OnionServices`, () => {
     proxy.tear('reset')
     await eventually('it to be ready', async () => none(await operator.troubles()))
     const changed = performance.now()
-    const space = world.spaces[50]!
+    const space = world.spaces[0]!
     await space.onion('web-0', { ports: { 81: { service: 'web', port: 80 } } })
     await eventually('the change to be observed', async () => {
       const { metadata, status } = await space.get(ONION_SERVICE, 'web-0')
