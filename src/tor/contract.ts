@@ -11,6 +11,8 @@ export const TOPOLOGY_FILE = 'topology.json'
 export const REPORT_CERTIFICATE_FILE = 'report.crt'
 export const REPORT_KEY_FILE = 'report.pem'
 export const REPORT_TOKEN_FILE = 'report.token'
+/** File of the keys Secret with the bridges to use, one canonical line each, in canonical order; see `bridges/lines.ts`. */
+export const BRIDGES_FILE = 'bridges.txt'
 export const REPORT_PORT = 9081
 export const METRICS_PORT = 9080
 
@@ -59,6 +61,11 @@ export interface TorTopology {
     memoryLimit?: number
     /** torrc options by name; a value with several lines is the option once a line. */
     options: Record<string, string>
+    /**
+     * Set: the network is reached through the bridges of BRIDGES_FILE alone, never directly; without one the network
+     * stays off.
+     */
+    bridges?: { transport: string }
   }
   onions: OnionPlan[]
   proxies: ProxyPlan[]
@@ -97,6 +104,21 @@ export interface TargetState {
   listening: boolean
 }
 
+/**
+ * healthy: connected, or tor reached it and did not fail since; dead: tor failed to reach it; unknown: tor never tried.
+ */
+export type BridgeHealth = 'healthy' | 'dead' | 'unknown'
+
+export interface BridgeState {
+  /** 40 hexadecimal digits, upper case. */
+  fingerprint: string
+  state: BridgeHealth
+  /** Milliseconds since the epoch at which it came into this state. */
+  since: number
+  /** CamelCase, why it is dead. */
+  reason?: string
+}
+
 export interface TorState {
   /** e.g. 0.4.9.11 */
   version?: string
@@ -126,4 +148,6 @@ export interface TorReport {
   tor: TorState
   onions: OnionState[]
   targets: TargetState[]
+  /** One each of the bridges in force, in the order of BRIDGES_FILE; absent where none are used. */
+  bridges?: BridgeState[]
 }
