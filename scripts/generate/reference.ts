@@ -17,6 +17,7 @@ export const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
 const MEANINGS: Readonly<Record<string, string>> = {
   Ready: 'All other conditions are True.',
   KeyValid: 'The key is there, whole, and no other OnionService has it.',
+  AuthConfigured: 'Every client of a private onion has its key. Only there where `clientAuthorization` is set.',
   BackendReady: 'Every port has a backend that is ready.',
   Published: 'A directory of the Tor network acknowledged the descriptor.',
   PortsAccepted: 'Every target has its port in the daemon, and the Service is there.',

@@ -36,6 +36,15 @@ export interface OnionPlan {
   /** Older onions are published first when many wait: milliseconds since the epoch. */
   since: number
   ports: OnionPort[]
+  /**
+   * Set: nobody else may connect. Public x25519 keys in base32 (52 characters, upper case), 1 to 320. An onion without
+   * this is open to everybody.
+   */
+  clients?: string[]
+  /** Set: visitors prove work while its introduction queue is long; tor's own rates where none are given. */
+  pow?: { queueRate?: number; queueBurst?: number }
+  /** How many streams one visitor's circuit may carry at a time, and whether one more ends the circuit. */
+  streams?: { max: number; closeCircuit: boolean }
 }
 
 export interface ProxyTarget {
@@ -44,6 +53,8 @@ export interface ProxyTarget {
   onion: string
   port: number
   listenPort: number
+  /** Set: the onion is private, and the file of this name in the keys holds our x25519 private key (32 bytes). */
+  authFile?: string
 }
 
 export interface ProxyPlan {

@@ -9,6 +9,7 @@ import {
   TOPOLOGY_VERSION,
   type TorTopology,
 } from './contract.ts'
+import { CLIENTS_LIMIT } from './limits.ts'
 
 export type TopologyLimit =
   | 'bytes'
@@ -19,6 +20,7 @@ export type TopologyLimit =
   | 'targetsPerProxy'
   | 'options'
   | 'optionLength'
+  | 'clientsPerOnion'
 
 /** What one document may hold at most. */
 export const TOPOLOGY_LIMITS: Readonly<Record<TopologyLimit, number>> = {
@@ -30,11 +32,13 @@ export const TOPOLOGY_LIMITS: Readonly<Record<TopologyLimit, number>> = {
   targetsPerProxy: 256,
   options: 256,
   optionLength: 262_144,
+  clientsPerOnion: CLIENTS_LIMIT,
 }
 
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const ADDRESS = /^[a-z2-7]{55}d$/
 const ONION = /^([a-z0-9-]{1,63}\.){0,4}[a-z2-7]{55}d\.onion$/i
+const CLIENT = /^[A-Z2-7]{52}$/
 const OPTION = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/
 
 /**
@@ -104,7 +108,38 @@ function onion(value: unknown, at: string): OnionPlan {
     address,
     since: integer(from.since, `${at}.since`, 0, Number.MAX_SAFE_INTEGER),
     ports,
+    ...(from.clients === undefined ? {} : { clients: clients(from.clients, `${at}.clients`) }),
+    ...(from.pow === undefined ? {} : { pow: pow(from.pow, `${at}.pow`) }),
+    ...(from.streams === undefined ? {} : { streams: streams(from.streams, `${at}.streams`) }),
   }
+}
+
+/** An empty list is refused: to tor it would mean that everybody may connect. */
+function clients(value: unknown, at: string): string[] {
+  const found = list(value, at, TOPOLOGY_LIMITS.clientsPerOnion, (one, where) => {
+    const client = string(one, where, 64)
+    if (!CLIENT.test(client)) throw invalid(where, 'is not a public key in base32, 52 capitals and digits')
+    return client
+  })
+  if (found.length === 0) throw invalid(at, 'is empty')
+  unique(found, (one) => one, at, 'key')
+  return found
+}
+
+function pow(value: unknown, at: string): NonNullable<OnionPlan['pow']> {
+  const from = object(value, at)
+  const rate = (field: string): number => integer(from[field], `${at}.${field}`, 0, 2 ** 31 - 1)
+  return {
+    ...(from.queueRate === undefined ? {} : { queueRate: rate('queueRate') }),
+    ...(from.queueBurst === undefined ? {} : { queueBurst: rate('queueBurst') }),
+  }
+}
+
+function streams(value: unknown, at: string): NonNullable<OnionPlan['streams']> {
+  const from = object(value, at)
+  const { closeCircuit } = from
+  if (typeof closeCircuit !== 'boolean') throw invalid(`${at}.closeCircuit`, 'is neither true nor false')
+  return { max: integer(from.max, `${at}.max`, 1, 65_535), closeCircuit }
 }
 
 function onionPort(value: unknown, at: string): OnionPort {
@@ -138,6 +173,7 @@ function target(value: unknown, at: string): ProxyTarget {
     onion: address.toLowerCase(),
     port: port(from.port, `${at}.port`),
     listenPort: port(from.listenPort, `${at}.listenPort`),
+    ...(from.authFile === undefined ? {} : { authFile: name(from.authFile, `${at}.authFile`) }),
   }
 }
 

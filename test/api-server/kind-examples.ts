@@ -1,4 +1,5 @@
 import { REFUSED_OPTIONS, refusedOption } from '../../src/tor/options.ts'
+import { PRIVATE_EXAMPLES } from './private-examples.ts'
 
 /** Good and bad specs of the tor kinds: each bad one with the field and the words that an API server answers. */
 
@@ -374,4 +375,5 @@ export const EXAMPLES: Example[] = [
   ...onions.map((example): Example => ({ kind: 'OnionService', ...example })),
   ...proxies.map((example): Example => ({ kind: 'OnionProxy', ...example })),
   ...daemons.map((example): Example => ({ kind: 'TorDaemon', ...example })),
+  ...PRIVATE_EXAMPLES,
 ]

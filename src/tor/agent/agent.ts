@@ -8,6 +8,7 @@ import type { Logger } from '../../core/logger.ts'
 import { socks5Connect } from '../../relay/socks5.ts'
 import {
   METRICS_PORT,
+  type ProxyTarget,
   REPORT_CERTIFICATE_FILE,
   REPORT_KEY_FILE,
   REPORT_PORT,
@@ -20,6 +21,7 @@ import {
 } from '../contract.ts'
 import { parseTopology } from '../topology-guard.ts'
 import { Backends } from './backends.ts'
+import { ClientAuths } from './client-auths.ts'
 import { Departure } from './departure.ts'
 import { FirstPublication } from './first-publication.ts'
 import { agentMetrics } from './metrics.ts'
@@ -71,6 +73,7 @@ export class TorAgent {
   readonly #onions: Onions
   readonly #proxies: Proxies
   readonly #probes: Probes
+  readonly #clientAuths: ClientAuths
   readonly #tor: TorProcess
   readonly #reportServer: ReportServer
   readonly #probeServer: ProbeServer
@@ -112,6 +115,7 @@ export class TorAgent {
         socket.on('error', () => {}).destroy()
       },
     })
+    this.#clientAuths = new ClientAuths({ log, onChange: (onion) => this.#probes.again(onion) })
     this.#tor = new TorProcess({
       tor: options.tor ?? 'tor',
       paths,
@@ -124,8 +128,12 @@ export class TorAgent {
         this.#probes.enable(bootstrapped)
         onChange()
       },
-      onAttached: (control, fresh) => this.#onions.attach(control, fresh),
+      onAttached: (control, fresh) => {
+        this.#clientAuths.attach(control, fresh)
+        this.#onions.attach(control, fresh)
+      },
       onDetached: (died) => {
+        this.#clientAuths.detach()
         this.#onions.detach(died)
         // Its onions would not be published again.
         if (died && this.#leaving) this.#departure.end()
@@ -232,6 +240,7 @@ export class TorAgent {
     for (const watcher of this.#watchers) watcher.close()
     clearInterval(this.#refresh)
     this.#probes.close()
+    this.#clientAuths.close()
     this.#uploadCircuits.close()
     this.#onions.stop()
     await Promise.all([this.#proxies.close(graceMs), this.#backends.close(graceMs)])
@@ -245,6 +254,7 @@ export class TorAgent {
 
   async #useKeys({ files }: FolderContent): Promise<void> {
     this.#keys.use(files)
+    this.#clientAuths.use(files)
     this.#onions.keysChanged()
     const certificate = files.get(REPORT_CERTIFICATE_FILE)
     const key = files.get(REPORT_KEY_FILE)
@@ -278,6 +288,7 @@ export class TorAgent {
     this.#topology = topology
     this.#tor.configure(topology.daemon)
     this.#onions.want(topology.onions)
+    this.#clientAuths.want(topology.proxies)
     this.#probes.want(topology.proxies)
     await this.#proxies.want(topology.proxies)
     this.#applied = createHash('sha256').update(document).digest('hex')
@@ -323,17 +334,19 @@ export class TorAgent {
       tor: this.#tor.state,
       onions,
       targets: (this.#topology?.proxies ?? []).flatMap((proxy) =>
-        proxy.targets.map((target) => this.#target(proxy.name, target.name)),
+        proxy.targets.map((target) => this.#target(proxy.name, target)),
       ),
     }
   }
 
-  #target(proxy: string, target: string): TargetState {
+  #target(proxy: string, { name: target, authFile }: ProxyTarget): TargetState {
     const { listening, error } = this.#proxies.state(proxy, target)
+    const unusable = this.#clientAuths.problem(authFile)
     return {
       proxy,
       target,
       ...this.#probes.result(proxy, target),
+      ...(unusable === undefined ? {} : { reachable: false, reason: 'ClientAuthMissing', message: unusable }),
       listening,
       ...(error === undefined ? {} : { reason: 'ListenFailed', message: error }),
     }

@@ -15,11 +15,11 @@ import {
 const NOW = 10_000_000
 
 function wanted(address: string, more: Partial<WantedOnion> = {}): WantedOnion {
-  return { name: address, address, since: 0, virtualPorts: [80], usable: true, ...more }
+  return { name: address, address, since: 0, shape: '80', usable: true, ...more }
 }
 
 function live(address: string, more: Partial<LiveOnion> = {}): LiveOnion {
-  return { address, virtualPorts: [80], addedAt: NOW, published: false, ...more }
+  return { address, shape: '80', addedAt: NOW, published: false, ...more }
 }
 
 function published(address: string, more: Partial<LiveOnion> = {}): LiveOnion {
@@ -95,20 +95,20 @@ test('before the bootstrap ten are added', () => {
 
 test('an onion without a usable key is left alone, live or not', () => {
   assert.deepEqual(plan([wanted('a', { usable: false })]).steps, [])
-  const changed = wanted('a', { usable: false, virtualPorts: [81] })
+  const changed = wanted('a', { usable: false, shape: '81' })
   assert.deepEqual(plan([changed], [published('a')]).steps, [])
 })
 
 test('other virtual ports replace, in any order they are the same', () => {
-  const result = plan([wanted('a', { virtualPorts: [80, 443] })], [published('a')])
-  assert.deepEqual(result.steps, [{ do: 'replace', address: 'a', why: 'ports' }])
-  const same = published('a', { virtualPorts: [443, 80] })
-  assert.deepEqual(plan([wanted('a', { virtualPorts: [80, 443] })], [same]).steps, [])
+  const result = plan([wanted('a', { shape: '80 443' })], [published('a')])
+  assert.deepEqual(result.steps, [{ do: 'replace', address: 'a', why: 'shape' }])
+  const same = published('a', { shape: '80 443' })
+  assert.deepEqual(plan([wanted('a', { shape: '80 443' })], [same]).steps, [])
 })
 
 test('a replaced onion waits for the window like any other, unless it holds a slot', () => {
-  const wants = [...many(10), 'p'].map((address) => wanted(address, { virtualPorts: [81] }))
-  const flying = many(10).map((address) => live(address, { virtualPorts: address === 'o003' ? [80] : [81] }))
+  const wants = [...many(10), 'p'].map((address) => wanted(address, { shape: '81' }))
+  const flying = many(10).map((address) => live(address, { shape: address === 'o003' ? '80' : '81' }))
   assert.deepEqual(added(plan(wants, [...flying, published('p')])), ['o003'])
 })
 
@@ -145,7 +145,7 @@ test('a lost one that was replaced already waits longer each time; its user does
   const onion = live('a', { addedAt: NOW - 200_000 })
   assert.deepEqual(plan([wanted('a')], [onion], { past: { a: twice } }), { steps: [], again: twice.retryAt })
   assert.equal(plan([wanted('a')], [], { past: { a: twice } }).steps.length, 1)
-  assert.equal(plan([wanted('a', { virtualPorts: [1] })], [onion], { past: { a: twice } }).steps.length, 1)
+  assert.equal(plan([wanted('a', { shape: '1' })], [onion], { past: { a: twice } }).steps.length, 1)
 })
 
 test('a refused one waits, and the others do not', () => {
@@ -154,7 +154,7 @@ test('a refused one waits, and the others do not', () => {
     steps: [{ do: 'add', address: 'b' }],
     again: NOW + ONION_LIMITS.refusedMinMs,
   })
-  assert.deepEqual(plan([wanted('a', { virtualPorts: [1] })], [published('a')], { past }).steps, [])
+  assert.deepEqual(plan([wanted('a', { shape: '1' })], [published('a')], { past }).steps, [])
   let history: OnionHistory | undefined
   for (let i = 0; i < 40; i += 1) history = afterFailure(history, NOW, 'refused')
   assert.equal(history!.retryAt - NOW, ONION_LIMITS.backoffMaxMs)
@@ -180,8 +180,8 @@ test('whatever the world: never over the window, never a step twice, never a ste
       const lives: LiveOnion[] = []
       world.forEach((one, i) => {
         const address = `o${i}`
-        const virtualPorts = one.changed ? [81] : [80]
-        if (one.wanted) wants.push(wanted(address, { virtualPorts, usable: one.usable, since: one.since }))
+        const shape = one.changed ? '81' : '80'
+        if (one.wanted) wants.push(wanted(address, { shape, usable: one.usable, since: one.since }))
         if (one.live === 'flying') lives.push(live(address))
         if (one.live === 'published') lives.push(published(address))
         if (one.live === 'stale') lives.push(live(address, { addedAt: NOW - 61_000 }))

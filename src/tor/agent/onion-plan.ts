@@ -9,7 +9,8 @@ export interface WantedOnion {
   address: string
   /** The smallest goes first. */
   since: number
-  virtualPorts: readonly number[]
+  /** What tor is to be told of it, see `onion-shape.ts`. */
+  shape: string
   /** Its key is there and gives this address. */
   usable: boolean
 }
@@ -17,7 +18,8 @@ export interface WantedOnion {
 /** An onion that tor has. Times are of one clock that never jumps, in milliseconds. */
 export interface LiveOnion {
   address: string
-  virtualPorts: readonly number[]
+  /** What tor was told of it. */
+  shape: string
   addedAt: number
   /** At least one upload acknowledged since it was added. */
   published: boolean
@@ -50,7 +52,7 @@ export type OnionStep =
   | { do: 'remove'; address: string }
   | { do: 'add'; address: string }
   /** DEL_ONION and ADD_ONION in one go. */
-  | { do: 'replace'; address: string; why: 'ports' | 'lost' }
+  | { do: 'replace'; address: string; why: 'shape' | 'lost' }
 
 export interface OnionPlanResult {
   steps: OnionStep[]
@@ -115,13 +117,13 @@ export function planOnions(input: PlanInput): OnionPlanResult {
     const current = live.get(address)
     const past = history.get(address)
     const retryAt = past?.retryAt ?? 0
-    const changed = current !== undefined && !samePorts(current.virtualPorts, onion.virtualPorts)
+    const changed = current !== undefined && current.shape !== onion.shape
     if (current === undefined || changed) {
       if (past?.refused && retryAt > now) lookAt(retryAt)
       else
         urgent.push({
           onion,
-          step: changed ? { do: 'replace', address, why: 'ports' } : { do: 'add', address },
+          step: changed ? { do: 'replace', address, why: 'shape' } : { do: 'add', address },
         })
     } else {
       const at = lostAt(current, input.bootstrappedAt)
@@ -177,10 +179,6 @@ function holdsSlot(onion: LiveOnion | undefined, input: PlanInput): boolean {
   if (onion === undefined || onion.published) return false
   const end = slotEnd(onion, input.bootstrappedAt)
   return end === undefined || end > input.now
-}
-
-function samePorts(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((port) => b.includes(port))
 }
 
 function byAge(a: { onion: WantedOnion }, b: { onion: WantedOnion }): number {

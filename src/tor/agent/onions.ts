@@ -8,6 +8,7 @@ import type { HsDescEvent } from '../control/events.ts'
 import type { Backends } from './backends.ts'
 import { mismatch, type OnionKeys } from './onion-keys.ts'
 import { afterFailure, type OnionHistory, type OnionStep, planOnions } from './onion-plan.ts'
+import { shapeOf, shutsOut, visitorCircuits } from './onion-shape.ts'
 import { onionState } from './onion-state.ts'
 import { countUpload, type TrackedOnion, tracked } from './uploads.ts'
 
@@ -44,6 +45,8 @@ export class Onions {
   readonly #live = new Map<string, TrackedOnion>()
   readonly #history = new Map<string, OnionHistory>()
   readonly #failures = new Map<string, OnionFailure>()
+  /** Addresses of onions that somebody may have open who may not any more. */
+  readonly #revoked = new Set<string>()
   /** By address: tor was made to forget it, and has it again for visitors that were there. */
   readonly #withdrawn = new Map<string, boolean>()
   #control: ControlClient | undefined
@@ -193,6 +196,7 @@ export class Onions {
 
   #forget(): void {
     this.#live.clear()
+    this.#revoked.clear()
     this.#history.clear()
     for (const [address, { reason }] of this.#failures) {
       if (reason !== 'AddressMismatch') this.#failures.delete(address)
@@ -216,6 +220,7 @@ export class Onions {
       try {
         if (this.#checkDue) await this.#compare(control)
         await this.#converge(control)
+        await this.#revoke(control)
       } catch (error) {
         if (this.#control !== control || codeOf(error) === 'ControlClosed') continue
         this.#options.log.warn({ error: messageOf(error) }, 'converging the onions was interrupted')
@@ -229,14 +234,14 @@ export class Onions {
 
   async #converge(control: ControlClient): Promise<void> {
     const { steps, again } = planOnions({
-      wanted: this.#wanted.map(({ name, address, since, ports }) => ({
-        name,
-        address,
-        since,
-        virtualPorts: ports.map(({ virtualPort }) => virtualPort),
+      wanted: this.#wanted.map((onion) => ({
+        name: onion.name,
+        address: onion.address,
+        since: onion.since,
+        shape: shapeOf(onion),
         usable:
-          this.#options.keys.check(name, address).ok &&
-          this.#failures.get(address)?.reason !== 'AddressMismatch',
+          this.#options.keys.check(onion.name, onion.address).ok &&
+          this.#failures.get(onion.address)?.reason !== 'AddressMismatch',
       })),
       live: this.#live,
       history: this.#history,
@@ -274,9 +279,13 @@ export class Onions {
     const virtualPorts = plan.ports.map(({ virtualPort }) => virtualPort)
     try {
       const ports = await backends.open(address, plan.ports)
+      const before = this.#live.get(address)
+      // One that is not there may have been, and left circuits behind.
+      if (plan.clients !== undefined && (before === undefined || shutsOut(before.clients, plan.clients)))
+        this.#revoked.add(address)
       if (replace) await this.#delete(control, address)
       // Before the command: events of the onion may come in one packet with the reply.
-      this.#live.set(address, tracked(address, virtualPorts, this.#now()))
+      this.#live.set(address, tracked(plan, this.#now()))
       const serviceId = await this.#command(control, plan, ports)
       if (serviceId !== address) {
         await control.delOnion(serviceId)
@@ -296,8 +305,31 @@ export class Onions {
     }
   }
 
-  #addition({ name }: OnionPlan, ports: OnionPortMapping[]): AddOnion {
-    return { key: this.#options.keys.controlKey(name), ports, flags: ['Detach', 'DiscardPK'] }
+  #addition({ name, clients, pow, streams }: OnionPlan, ports: OnionPortMapping[]): AddOnion {
+    const flags = ['Detach', 'DiscardPK', ...(streams?.closeCircuit ? ['MaxStreamsCloseCircuit'] : [])]
+    return {
+      key: this.#options.keys.controlKey(name),
+      ports,
+      flags,
+      ...(clients === undefined ? {} : { clients }),
+      ...(pow === undefined ? {} : { pow }),
+      ...(streams === undefined ? {} : { maxStreams: streams.max }),
+    }
+  }
+
+  /** Ends the visits of onions whose clients were revoked: see `visitorCircuits`. Clients that may, come again. */
+  async #revoke(control: ControlClient): Promise<void> {
+    if (this.#revoked.size === 0) return
+    const { 'circuit-status': status = '' } = await control.getInfo('circuit-status')
+    for (const address of [...this.#revoked]) {
+      const circuits = visitorCircuits(status, address)
+      const closing = await Promise.allSettled(circuits.map((id) => control.closeCircuit(id)))
+      const failed = closing.find((one) => one.status === 'rejected' && !isGone(one.reason))
+      if (failed?.status === 'rejected') throw failed.reason
+      this.#revoked.delete(address)
+      const onion = this.#byAddress.get(address)?.name
+      this.#options.log.info({ onion, circuits: circuits.length }, 'clients revoked: visits ended')
+    }
   }
 
   async #command(control: ControlClient, plan: OnionPlan, ports: OnionPortMapping[]): Promise<string> {
@@ -360,4 +392,9 @@ export class Onions {
     if (time === undefined || this.#closed) return
     this.#timer = setTimeout(() => this.#kick(), Math.max(10, time - this.#now()))
   }
+}
+
+/** The circuit had ended by itself. */
+function isGone(error: unknown): boolean {
+  return error instanceof ControlError && error.status === 552
 }

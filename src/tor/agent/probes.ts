@@ -74,6 +74,17 @@ export class Probes {
     this.#options.onChange()
   }
 
+  /** Asks soon whether an onion is reachable: something changed on the way to it. */
+  again(onion: string): void {
+    for (const entry of this.#entries.values()) {
+      if (!entry.target.onion.endsWith(`${onion}.onion`)) continue
+      stop(entry)
+      entry.failures = 0
+      entry.abort = new AbortController()
+      if (this.#on) this.#schedule(entry, 0)
+    }
+  }
+
   /** tor can carry streams, or cannot: then nothing is known of any target. */
   enable(on: boolean): void {
     if (this.#on === on) return

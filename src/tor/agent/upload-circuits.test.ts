@@ -20,8 +20,8 @@ test('one is closed once it was seen for a second, and only if it has no stream'
   const said: string[] = []
   const control = {
     getInfo: async () => ({ 'circuit-status': STATUS }),
-    command: async (line: string) => {
-      said.push(line)
+    closeCircuit: async (id: string, options: object) => {
+      said.push(`${id} ${JSON.stringify(options)}`)
       throw new Error('552 it is gone')
     },
   }
@@ -35,6 +35,6 @@ test('one is closed once it was seen for a second, and only if it has no stream'
   assert.deepEqual(said, [])
   now = 1000
   await circuits.sweep()
-  assert.deepEqual(said, ['CLOSECIRCUIT 8 IfUnused'])
+  assert.deepEqual(said, ['8 {"ifUnused":true}'])
   circuits.close()
 })

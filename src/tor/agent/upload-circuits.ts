@@ -11,7 +11,7 @@ const SWEEP_MS = 500
 /** A circuit that was built just now may be about to get its stream. */
 const IDLE_MS = 1_000
 
-type Control = Pick<ControlClient, 'getInfo' | 'command'>
+type Control = Pick<ControlClient, 'getInfo' | 'closeCircuit'>
 
 /** Identifiers of the built circuits that carry, or carried, an upload (control-spec, circuit-status). */
 export function uploadCircuits(status: string): string[] {
@@ -58,7 +58,7 @@ export class UploadCircuits {
       this.#seen = seen
       for (const [id, since] of seen) {
         // IfUnused: one with a stream stays, whatever we believe.
-        if (now - since >= IDLE_MS) await control.command(`CLOSECIRCUIT ${id} IfUnused`).catch(() => {})
+        if (now - since >= IDLE_MS) await control.closeCircuit(id, { ifUnused: true }).catch(() => {})
       }
     } catch {
       // The connection was lost: another tor, or another look, starts over.

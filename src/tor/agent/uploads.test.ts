@@ -11,7 +11,7 @@ const event = (action: HsDescEvent['action'], hsdir: string): HsDescEvent => ({
 })
 
 test('answers count however many directories there have been, and an unasked one never does', () => {
-  const onion = tracked('a', [80], 0)
+  const onion = tracked({ name: 'a', address: 'a', since: 0, ports: [] }, 0)
   assert.equal(countUpload(onion, event('UPLOADED', 'stranger'), 1, 1), false)
   assert.equal(onion.published, false)
   for (let day = 0; day < 3000; day += 1) {

@@ -1,5 +1,7 @@
+import type { OnionPlan } from '../contract.ts'
 import type { HsDescEvent } from '../control/events.ts'
 import type { LiveOnion } from './onion-plan.ts'
+import { shapeOf } from './onion-shape.ts'
 
 /** An onion that tor has, with what was heard of its descriptors since it was added. */
 export interface TrackedOnion extends LiveOnion {
@@ -11,14 +13,17 @@ export interface TrackedOnion extends LiveOnion {
   open: Set<string>
   /** tor's reason for the newest upload that failed. */
   failure?: string
+  /** Who may connect; undefined: everybody. */
+  clients: readonly string[] | undefined
 }
 
 const OPEN_LIMIT = 1024
 
-export function tracked(address: string, virtualPorts: readonly number[], now: number): TrackedOnion {
+export function tracked(plan: OnionPlan, now: number): TrackedOnion {
   return {
-    address,
-    virtualPorts,
+    address: plan.address,
+    shape: shapeOf(plan),
+    clients: plan.clients,
     addedAt: now,
     published: false,
     uploadsAsked: 0,

@@ -5,6 +5,7 @@ import type { Explanation, Reason } from './reasons.ts'
 
 const ALL = [
   'KeyValid',
+  'AuthConfigured',
   'BackendReady',
   'Published',
   'PortsAccepted',
@@ -55,6 +56,22 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
     means:
       'The cluster does not take an object that is needed: a quota, an admission rule, a missing permission, or a value in `spec.podTemplate` that no pod may have.',
     next: 'The message has the words of the API server: correct what it names. The roles of the operator are in deploy/base/rbac.yaml.',
+  },
+  ClientsKnown: {
+    conditions: ['AuthConfigured'],
+    means: 'The onion is private: only the clients of `spec.clientAuthorization` can find it and connect.',
+    next: 'Nothing. Generated keys stand in the Secrets `<onion>-client-<name>`.',
+  },
+  ClientKeyInvalid: {
+    conditions: ['AuthConfigured', 'TargetsReachable'],
+    means:
+      'A key of a client is none. The client cannot connect; an onion that has no other client is not published.',
+    next: 'Correct what the message names: a public key has 52 characters of base32; a private one is the line of the `.auth_private` file, or the key in base32 or base64.',
+  },
+  ClientSecretNotFound: {
+    conditions: ['TargetsReachable'],
+    means: 'The Secret that `clientAuthSecret` names does not exist.',
+    next: 'Create it in the namespace of the OnionProxy, with your private key; or correct the name.',
   },
   KeyLoaded: { conditions: ['KeyValid'], means: 'The key is there and fits the address.', next: 'Nothing.' },
   KeySecretNotFound: {

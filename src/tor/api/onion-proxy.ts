@@ -20,6 +20,23 @@ const targets = withRules(
         name: objectName(63).describe('Name of this target.'),
         onion: onionAddressField.describe('v3 onion address to reach.'),
         port: portNumber('Port of the onion address.'),
+        clientAuthSecret: z
+          .strictObject({
+            name: objectName().describe('Name of the Secret.'),
+            key: z
+              .string()
+              .min(1, 'must not be empty')
+              .max(253, 'must be at most 253 characters')
+              .regex(
+                /^[-._a-zA-Z0-9]+$/,
+                "must be letters, digits, '-', '_' and '.', as every key of a Secret",
+              )
+              .optional()
+              .describe("Key of the Secret; default 'private-key', as generated ones have it."),
+          })
+          .meta({ 'x-kubernetes-map-type': 'atomic' })
+          .optional()
+          .describe('Secret with our private key, where the onion lets in only clients that it knows.'),
         listenPort: withRules(
           portNumber('Port of the Service that is named after this proxy.').refine(
             (port) => !RESERVED_PORTS.includes(port),
@@ -62,9 +79,17 @@ export const onionProxySpec: z.ZodType = z.strictObject({
   ),
 })
 
+export interface ProxyTargetSpec {
+  name: string
+  onion: string
+  port: number
+  listenPort: number
+  clientAuthSecret?: { name: string; key?: string }
+}
+
 export interface OnionProxy extends Resource {
   spec: {
-    targets: { name: string; onion: string; port: number; listenPort: number }[]
+    targets: ProxyTargetSpec[]
     daemonRef?: { name: string }
   }
   status?: {

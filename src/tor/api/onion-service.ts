@@ -4,7 +4,9 @@ import { statusSchema } from '../../cluster/api-status.ts'
 import { refusedField, uniqueRule, withRules } from '../../cluster/cel.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
+import { type ClientAuthorization, clientAuthorization } from './client-authorization.ts'
 import { daemonRef } from './daemon-ref.ts'
+import { type Pow, pow, type Streams, streams } from './defences.ts'
 import { TOR_API_VERSION } from './group.ts'
 
 const portName = z
@@ -65,6 +67,9 @@ export const onionServiceSpec: z.ZodType = z.strictObject({
   daemonRef: daemonRef(
     "TorDaemon of the namespace that publishes this onion; default 'tor', made when missing.",
   ),
+  clientAuthorization,
+  pow,
+  streams,
   keyRetention: z
     .enum(['Retain', 'Delete'], { error: 'must be Retain or Delete' })
     .default('Retain')
@@ -77,6 +82,9 @@ export interface OnionService extends Resource {
     privateKeySecret?: { name: string }
     daemonRef?: { name: string }
     keyRetention?: 'Retain' | 'Delete'
+    clientAuthorization?: ClientAuthorization
+    pow?: Pow
+    streams?: Streams
   }
   status?: OnionServiceStatus
 }

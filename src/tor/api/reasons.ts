@@ -3,6 +3,7 @@
 export const OnionCondition = {
   Ready: 'Ready',
   KeyValid: 'KeyValid',
+  AuthConfigured: 'AuthConfigured',
   BackendReady: 'BackendReady',
   Published: 'Published',
 } as const
@@ -38,6 +39,10 @@ export const Reason = {
   /** The operator may not read the Secret, or cannot now. */
   KeySecretUnreadable: 'KeySecretUnreadable',
   DuplicateKey: 'DuplicateKey',
+
+  ClientsKnown: 'ClientsKnown',
+  ClientKeyInvalid: 'ClientKeyInvalid',
+  ClientSecretNotFound: 'ClientSecretNotFound',
 
   EndpointsReady: 'EndpointsReady',
   ServiceNotFound: 'ServiceNotFound',

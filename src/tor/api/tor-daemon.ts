@@ -5,6 +5,7 @@ import { type CelRule, celList, celString, refusedField, withRules } from '../..
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
 import { REFUSED_OPTIONS, REFUSED_PREFIXES, refusedOption } from '../options.ts'
+import type { BridgesSpec } from './bridges.ts'
 import { daemonName } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
 import { type PodTemplate, podTemplate } from './pod-template.ts'
@@ -106,6 +107,7 @@ export interface TorDaemon extends Resource {
     logLevel?: string
     options?: Record<string, string>
     podTemplate?: PodTemplate
+    bridges?: BridgesSpec
   }
   status?: {
     observedGeneration?: number

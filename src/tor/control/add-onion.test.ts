@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AddOnion, addOnionCommand, CLIENTS_LIMIT } from './add-onion.ts'
+import { CLIENTS_LIMIT } from '../limits.ts'
+import { type AddOnion, addOnionCommand } from './add-onion.ts'
 
 const key = `ED25519-V3:${'A'.repeat(86)}==`
 const ports = [{ virtualPort: 80, target: 'unix:/run/onion.sock' }]

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { CLIENTS_LIMIT } from '../limits.ts'
 import { argumentError } from './errors.ts'
 
 export interface OnionPortMapping {
@@ -21,9 +22,6 @@ export interface AddOnion {
   /** Proof of work, with the rate and burst of its queue. */
   pow?: { queueRate?: number; queueBurst?: number }
 }
-
-/** tor takes more, but a descriptor with over 340 keys exceeds its size and is silently never published. */
-export const CLIENTS_LIMIT = 320
 
 /** The command line of ADD_ONION (control-spec, section 3.27). Throws `ControlArgument`; no error holds the key. */
 export function addOnionCommand({ key, ports, flags = [], clients = [], maxStreams, pow }: AddOnion): string {

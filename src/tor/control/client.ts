@@ -112,9 +112,28 @@ export class ControlClient implements AsyncDisposable {
 
   /** DEL_ONION, of an onion that is detached or of this connection (else 552). tor compares by case, so lower it. */
   async delOnion(address: string): Promise<void> {
-    const id = address.toLowerCase().replace(/\.onion$/, '')
-    checkWord(id, /^[a-z2-7]{56}$/, 'An onion address has 56 characters of a-z and 2-7')
-    await this.command(`DEL_ONION ${id}`)
+    await this.command(`DEL_ONION ${onionId(address)}`)
+  }
+
+  /**
+   * ONION_CLIENT_AUTH_ADD: with which private key (32 bytes of x25519) tor opens a private onion's descriptor. Replaces
+   * the one that it had; lost when tor ends.
+   */
+  async addClientAuth(address: string, secret: Uint8Array): Promise<void> {
+    if (secret.length !== 32) throw argumentError('A private key of x25519 has 32 bytes')
+    const key = Buffer.from(secret).toString('base64')
+    await this.command(`ONION_CLIENT_AUTH_ADD ${onionId(address)} x25519:${key}`)
+  }
+
+  /** ONION_CLIENT_AUTH_REMOVE: forgets the key and the descriptor that it opened. */
+  async removeClientAuth(address: string): Promise<void> {
+    await this.command(`ONION_CLIENT_AUTH_REMOVE ${onionId(address)}`)
+  }
+
+  /** CLOSECIRCUIT. 552 when there is no such circuit. @param ifUnused one with a stream stays */
+  async closeCircuit(id: string, { ifUnused = false }: { ifUnused?: boolean } = {}): Promise<void> {
+    checkWord(id, /^[A-Za-z0-9]{1,16}$/, 'The identifier of a circuit has letters and digits')
+    await this.command(`CLOSECIRCUIT ${id}${ifUnused ? ' IfUnused' : ''}`)
   }
 
   /** SETEVENTS: replaces the set of events. One unknown name (552) leaves it as it was. */
@@ -177,6 +196,12 @@ function options(names: readonly string[]): string {
 /** tor quotes only those values that would be misread in a torrc; one that begins with a quote is always among them. */
 function unquoted(value: string): string {
   return value.startsWith('"') ? decodeQuoted(value).value : value
+}
+
+function onionId(address: string): string {
+  const id = address.toLowerCase().replace(/\.onion$/, '')
+  checkWord(id, /^[a-z2-7]{56}$/, 'An onion address has 56 characters of a-z and 2-7')
+  return id
 }
 
 function checkWord(word: string, pattern: RegExp, message: string): void {

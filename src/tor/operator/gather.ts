@@ -1,17 +1,25 @@
+import type { Named } from '../../cluster/cluster.ts'
+import type { Secret } from '../../cluster/kinds.ts'
 import type { ReportView } from '../../cluster/reports.ts'
 import type { Failure } from '../../controller/applier.ts'
 import { makeReportIdentity } from '../../controller/report-identity.ts'
 import { keyFor, keyOf, splitKey } from '../../core/resource.ts'
+import type { OnionProxy, ProxyTargetSpec } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
+import { Reason } from '../api/reasons.ts'
 import type { TorReport } from '../contract.ts'
+import { generateClientKey } from '../onion/client-key.ts'
 import { generateOnionKey } from '../onion/key.ts'
 import { resolveBackend } from './backend.ts'
+import { clientStates, type TargetAuth, targetAuth } from './client-keys.ts'
 import { keysName } from './names.ts'
-import type { Observed, ObservedOnion, TorSettings } from './observed.ts'
+import type { Observed, ObservedOnion, ObservedProxy, TorSettings } from './observed.ts'
+import { hostOf } from './proxy-status.ts'
 import {
   type AddressBook,
   BY_DAEMON,
   BY_INSTANCE,
+  BY_ONION,
   BY_SERVICE,
   byAge,
   keyOfOnion,
@@ -44,6 +52,10 @@ export function gather(
   if (object === undefined && onions.length + proxies.length + pods.length === 0) return undefined
   const observedOnions = onions.map((onion) => gatherOnion(world, book, settings, onion))
   if (observedOnions.some((onion) => onion.key.state === 'pending')) return undefined
+  const observedProxies = proxies.map((proxy) => gatherProxy(world, proxy))
+  const waits = ({ auths }: ObservedProxy): boolean =>
+    [...(auths?.values() ?? [])].some(({ state }) => state === 'pending')
+  if (observedProxies.some(waits)) return undefined
   const keys = world.secrets.get(keyFor(daemon.namespace, keysName(daemon)))
   const pod = podOf(pods)
   return {
@@ -51,10 +63,7 @@ export function gather(
     settings,
     ...(object === undefined ? {} : { object }),
     onions: observedOnions,
-    proxies: proxies.map((proxy) => {
-      const service = world.services.get(keyOf(proxy))
-      return { object: proxy, ...(service === undefined ? {} : { service }) }
-    }),
+    proxies: observedProxies,
     services: world.services
       .by(BY_INSTANCE, key)
       .filter((service) => service.metadata.labels?.['app.kubernetes.io/component'] === 'onion-proxy'),
@@ -65,6 +74,7 @@ export function gather(
     ...(view === undefined ? {} : { view }),
     make: {
       onionKey: () => generateOnionKey(),
+      clientKey: generateClientKey,
       reportIdentity: () => makeReportIdentity(`${daemon.name}.${daemon.namespace}.tor`),
     },
   }
@@ -78,11 +88,14 @@ function gatherOnion(
 ): ObservedOnion {
   const { namespace } = object.metadata
   const key = keyOfOnion(world, object)
-  const rival = key.state === 'valid' ? olderHolder(world, book, object, key.key.address) : undefined
+  const rival = key.state === 'valid' ? olderHolder(world, book, object, key.address) : undefined
+  const clients = clientStates(object, world.secrets)
   return {
     object,
     key,
     ...(rival === undefined ? {} : { rival }),
+    ...(clients === undefined ? {} : { clients }),
+    clientSecrets: world.secrets.by(BY_ONION, object.metadata.uid ?? ''),
     backends: object.spec.ports.map(({ backend }, index) => {
       const service = keyFor(namespace, backend.service)
       return resolveBackend(
@@ -94,6 +107,30 @@ function gatherOnion(
       )
     }),
   }
+}
+
+function gatherProxy(world: World, object: OnionProxy): ObservedProxy {
+  const service = world.services.get(keyOf(object))
+  const auths = new Map<string, TargetAuth>()
+  for (const target of object.spec.targets) {
+    if (target.clientAuthSecret === undefined) continue
+    const named = world.userSecrets.get(keyFor(object.metadata.namespace, target.clientAuthSecret.name))
+    auths.set(target.name, authOf(target, named))
+  }
+  return {
+    object,
+    ...(service === undefined ? {} : { service }),
+    ...(auths.size === 0 ? {} : { auths }),
+  }
+}
+
+function authOf(target: ProxyTargetSpec, named: Named<Secret> | undefined): TargetAuth {
+  if (named === undefined) return { state: 'pending' }
+  if (named.object === undefined && named.error !== undefined) {
+    const message = `target ${target.name}: Secret ${target.clientAuthSecret?.name} cannot be read: ${named.error}`
+    return { state: 'bad', reason: Reason.KeySecretUnreadable, message }
+  }
+  return targetAuth(target, hostOf(target.onion).slice(0, -'.onion'.length), named.object)
 }
 
 /** The oldest other OnionService with this address, if it is older than this one. */

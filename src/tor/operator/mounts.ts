@@ -13,6 +13,7 @@ import { TOPOLOGY_LIMITS } from '../topology-guard.ts'
 import { type DaemonId, keysName, topologyName } from './names.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import { owned } from './owned.ts'
+import type { AuthFile } from './proxy-status.ts'
 
 /** What is mounted into a daemon's pod: the topology, and the keys. */
 
@@ -30,15 +31,22 @@ export interface Mounts {
   tooLarge?: string
 }
 
+/** What the keys Secret holds. */
+export interface KeysContent {
+  onions: readonly ObservedOnion[]
+  /** Keys by which private onions of others are opened. */
+  auths: readonly AuthFile[]
+  identity: ReportIdentity
+}
+
 export function mountsOf(
   owner: TorDaemon,
   daemon: DaemonId,
   topology: TorTopology,
-  onions: readonly ObservedOnion[],
-  identity: ReportIdentity,
+  content: KeysContent,
 ): Mounts {
   const document = JSON.stringify(topology)
-  const keys = keysSecret(owner, daemon, onions, identity)
+  const keys = keysSecret(owner, daemon, content)
   const bytes = Math.max(Buffer.byteLength(document), sizeOf(keys.data as Record<string, string>))
   const applied = createHash('sha256').update(document).digest('hex')
   const large = bytes > MOUNT_BYTES || topology.onions.length > TOPOLOGY_LIMITS.onions
@@ -51,21 +59,23 @@ export function mountsOf(
     },
     keys,
     applied,
-    digest: createHash('sha256').update(applied).update(identity.certificate).digest('hex').slice(0, 16),
+    digest: digestOf(applied, content),
     ...(large ? { tooLarge: largeMessage(topology, bytes) } : {}),
   }
+}
+
+/** Onions' keys are told by their addresses, which the topology has. */
+function digestOf(applied: string, { auths, identity }: KeysContent): string {
+  const hash = createHash('sha256').update(applied).update(identity.certificate)
+  for (const { file, publicKey } of auths) hash.update(file).update(publicKey)
+  return hash.digest('hex').slice(0, 16)
 }
 
 function largeMessage({ onions, proxies }: TorTopology, bytes: number): string {
   return `${onions.length} onions and ${proxies.length} proxies (${bytes} bytes) are too many for one daemon, which takes ${TOPOLOGY_LIMITS.onions} onions in ${MOUNT_BYTES} bytes; what was in force stays so: move some to another TorDaemon by spec.daemonRef`
 }
 
-function keysSecret(
-  owner: TorDaemon,
-  daemon: DaemonId,
-  onions: readonly ObservedOnion[],
-  identity: ReportIdentity,
-): Resource {
+function keysSecret(owner: TorDaemon, daemon: DaemonId, { onions, auths, identity }: KeysContent): Resource {
   const data: Record<string, string> = {
     [REPORT_CERTIFICATE_FILE]: base64(identity.certificate),
     [REPORT_KEY_FILE]: base64(identity.privateKey),
@@ -73,8 +83,9 @@ function keysSecret(
   }
   for (const onion of onions) {
     if (onion.key.state !== 'valid') continue
-    data[`${onion.object.metadata.name}.key`] = Buffer.from(onion.key.key.secret).toString('base64')
+    data[`${onion.object.metadata.name}.key`] = onion.key.encoded
   }
+  for (const { file, encoded } of auths) data[file] = encoded
   return {
     apiVersion: 'v1',
     kind: 'Secret',

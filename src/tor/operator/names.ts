@@ -30,4 +30,8 @@ export function podSelector(daemon: DaemonId): Record<string, string> {
 export const topologyName = (daemon: DaemonId): string => `${daemon.name}-topology`
 export const keysName = (daemon: DaemonId): string => `${daemon.name}-keys`
 export const metricsName = (daemon: DaemonId): string => `${daemon.name}-metrics`
-export const onionKeyName = (onion: string): string => `${onion}-onion-key`
+const ONION_KEY = '-onion-key'
+export const onionKeyName = (onion: string): string => `${onion}${ONION_KEY}`
+/** The onion whose generated key has this name; undefined for other names. */
+export const onionOfKeyName = (name: string): string | undefined =>
+  name.endsWith(ONION_KEY) ? name.slice(0, -ONION_KEY.length) : undefined

@@ -6,8 +6,10 @@ import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
 import type { TorReport } from '../contract.ts'
+import type { ClientKey } from '../onion/client-key.ts'
 import type { OnionKey } from '../onion/key.ts'
 import type { Backend } from './backend.ts'
+import type { ClientState, TargetAuth } from './client-keys.ts'
 import type { DaemonId } from './names.ts'
 
 /** How the operator was told to behave: where the two clusters differ by nature. */
@@ -38,7 +40,8 @@ export interface TorSettings {
 export type KeyState =
   /** Its Secret was not looked at yet. */
   | { state: 'pending' }
-  | { state: 'valid'; key: OnionKey; secret: Secret }
+  /** `address` without `.onion`; `encoded` is the expanded secret key in base64: bytes would take ten times the memory. */
+  | { state: 'valid'; address: string; encoded: string; secret: Secret }
   | { state: 'generate' }
   | { state: 'bad'; reason: string; message: string; hostname?: string }
 
@@ -49,12 +52,18 @@ export interface ObservedOnion {
   rival?: string
   /** One a port of the spec, in its order. */
   backends: Backend[]
+  /** One a client of the spec; absent where everybody may connect. */
+  clients?: ClientState[]
+  /** Secrets that were made for its clients, those of former ones too. */
+  clientSecrets?: Secret[]
 }
 
 export interface ObservedProxy {
   object: OnionProxy
   /** Service of the proxy's name, whoever owns it. */
   service?: Service
+  /** By target: the key by which its onion is opened, where the target names one. */
+  auths?: ReadonlyMap<string, TargetAuth>
 }
 
 /** All that the state of one daemon follows from. */
@@ -77,5 +86,5 @@ export interface Observed {
   pods: Pod[]
   view?: ReportView<TorReport>
   /** Randomness, passed in so that planning stays pure. */
-  make: { onionKey: () => OnionKey; reportIdentity: () => ReportIdentity }
+  make: { onionKey: () => OnionKey; clientKey: () => ClientKey; reportIdentity: () => ReportIdentity }
 }

@@ -53,7 +53,10 @@ function readSecret(secret: Secret): KeyState {
   const publicKey = decode(data[PUBLIC_KEY_FILE])
   const hostname = decode(data[HOSTNAME_FILE])?.toString('utf8')
   const read = readOnionKey({ secretKey, publicKey, hostname })
-  if (read.ok) return { state: 'valid', key: read.key, secret }
+  if (read.ok) {
+    const { address, secret: bytes } = read.key
+    return { state: 'valid', address, encoded: Buffer.from(bytes).toString('base64'), secret }
+  }
   return {
     state: 'bad',
     reason: read.reason,

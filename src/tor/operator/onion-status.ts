@@ -2,6 +2,7 @@ import type { ConditionInput, ConditionStatus } from '../../core/conditions.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { Reason } from '../api/reasons.ts'
 import type { OnionState, TorReport } from '../contract.ts'
+import { admitted, clientSecretName } from './client-keys.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import { keySecretName } from './onion-keys.ts'
 import { withReady } from './status.ts'
@@ -13,15 +14,26 @@ export const DESCRIPTOR_LIFETIME: number = 3 * 60 * 60 * 1000
 export function onionConditions(onion: ObservedOnion, observed: Observed, now: number): ConditionInput[] {
   const key = keyValid(onion, observed)
   const state = onionState(onion, observed.view?.report)
+  const auth = authConfigured(onion, observed)
   return withReady(
-    [key, backendReady(onion, state), published(observed, state, key, now)],
+    [
+      key,
+      ...(auth === undefined ? [] : [auth]),
+      backendReady(onion, state),
+      published(
+        observed,
+        state,
+        { key, auth: admitted(onion.clients)?.length === 0 ? auth : undefined },
+        now,
+      ),
+    ],
     'the onion can be found and its backend is ready',
   )
 }
 
 export function onionState(onion: ObservedOnion, report: TorReport | undefined): OnionState | undefined {
   if (onion.key.state !== 'valid') return undefined
-  const { address } = onion.key.key
+  const { address } = onion.key
   return report?.onions.find((one) => one.name === onion.object.metadata.name && one.address === address)
 }
 
@@ -59,6 +71,31 @@ function keyValid(onion: ObservedOnion, observed: Observed): ConditionInput {
   return { type, status: 'True', reason: Reason.KeyLoaded, message: 'the key fits the address' }
 }
 
+/** Who may connect; undefined where everybody may. */
+function authConfigured({ object, clients }: ObservedOnion, observed: Observed): ConditionInput | undefined {
+  if (clients === undefined) return undefined
+  const type = 'AuthConfigured'
+  const bad = clients.find((client) => client.state === 'bad')
+  if (bad?.state === 'bad') return { type, status: 'False', reason: bad.reason, message: bad.message }
+  for (const { name } of clients.filter(({ state }) => state === 'generate')) {
+    const secret = clientSecretName(object.metadata.name, name)
+    const refused = observed.refused.find(({ ref }) => ref.kind === 'Secret' && ref.name === secret)
+    if (refused?.code === 'AlreadyExists') {
+      const message = `Secret ${secret} is there already and was not made for client ${name}; delete it to have a pair made, or give the client its publicKey`
+      return { type, status: 'False', reason: Reason.NameTaken, message }
+    }
+    if (refused !== undefined) {
+      return { type, status: 'False', reason: Reason.ObjectRefused, message: refused.message }
+    }
+  }
+  const made = clients.filter(({ state }) => state === 'valid').length
+  if (made < clients.length) {
+    return { type, status: 'Unknown', reason: Reason.Pending, message: 'keys of clients are being made' }
+  }
+  const message = made === 1 ? '1 client may connect' : `${made} clients may connect, and nobody else`
+  return { type, status: 'True', reason: Reason.ClientsKnown, message }
+}
+
 function backendReady(onion: ObservedOnion, state: OnionState | undefined): ConditionInput {
   const type = 'BackendReady'
   for (const backend of onion.backends) {
@@ -78,17 +115,14 @@ function backendReady(onion: ObservedOnion, state: OnionState | undefined): Cond
 function published(
   observed: Observed,
   state: OnionState | undefined,
-  key: ConditionInput,
+  { key, auth }: { key: ConditionInput; auth: ConditionInput | undefined },
   now: number,
 ): ConditionInput {
   const type = 'Published'
-  if (key.status === 'False') {
-    return {
-      type,
-      status: 'False',
-      reason: Reason.NotPublished,
-      message: 'it is not published: see KeyValid',
-    }
+  const why = [key, auth].find((one) => one?.status === 'False')
+  if (why !== undefined) {
+    const message = `it is not published: see ${why.type}`
+    return { type, status: 'False', reason: Reason.NotPublished, message }
   }
   const silent = agentSilent(observed)
   if (silent !== undefined) return { type, ...silent }

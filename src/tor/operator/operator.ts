@@ -5,25 +5,27 @@ import type { QueueOptions } from '../../controller/queue.ts'
 import { type Controller, type Runner, runController } from '../../controller/runner.ts'
 import type { Logger } from '../../core/logger.ts'
 import { keyFor, keyOf, type Resource, splitKey } from '../../core/resource.ts'
+import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import { REPORT_PORT, type TorReport } from '../contract.ts'
 import { guardReport } from '../report-guard.ts'
+import { isClientSecret } from './client-keys.ts'
 import { gather } from './gather.ts'
 import { identityOf } from './mounts.ts'
+import type { Declared } from './named-secrets.ts'
 import { keysName } from './names.ts'
 import type { Observed, TorSettings } from './observed.ts'
-import { keySecretName } from './onion-keys.ts'
 import { plan } from './plan.ts'
 import { Retirement } from './retirement.ts'
+import { followSecrets, namers, userSecretsRead } from './user-secrets.ts'
 import {
   AddressBook,
   addressOf,
   BY_INSTANCE,
-  BY_SECRET,
   BY_SERVICE,
   daemonKey,
   instanceKeys,
-  keyOfOnion,
+  onionsOfSecret,
   openWorld,
   podOf,
   type World,
@@ -44,8 +46,6 @@ export interface TorOperatorOptions {
   log: Logger
   queue?: QueueOptions
 }
-
-const SECRETS_WAIT_MS = 10_000
 
 /** What is known beside the objects, and how it is learnt. */
 interface Knowledge {
@@ -126,7 +126,7 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
   }
   const follow = (key: string): void => reports.follow(key, sourceOf(world, key))
   const keyChanged = (secret: string): void => {
-    for (const onion of world.onions.by(BY_SECRET, secret)) {
+    for (const onion of onionsOfSecret(world, secret)) {
       noteAddress(keyOf(onion))
       add(daemonKey(onion))
     }
@@ -137,8 +137,14 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
     }
   }
   const stops = [
-    world.userSecrets.subscribe(keyChanged),
-    world.daemons.subscribe(({ key }) => add(key)),
+    world.userSecrets.subscribe((secret) => {
+      keyChanged(secret)
+      for (const object of namers(world, secret)) add(daemonOf(object))
+    }),
+    world.daemons.subscribe(({ key, before, after }) => {
+      followSecrets(world, before, after)
+      add(key)
+    }),
     world.onions.subscribe(({ key, before, after }) => {
       followSecrets(world, before, after)
       noteAddress(key)
@@ -146,11 +152,19 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
       if (after !== undefined) add(daemonKey(after))
     }),
     world.proxies.subscribe(({ before, after }) => {
+      followSecrets(world, before, after)
       if (before !== undefined) add(daemonKey(before))
       if (after !== undefined) add(daemonKey(after))
     }),
-    world.secrets.subscribe(({ key, after }) => {
+    world.secrets.subscribe(({ key, before, after }) => {
       keyChanged(key)
+      for (const { uid } of (after ?? before)?.metadata.ownerReferences ?? []) {
+        // The Secret of a client: rare, so that a look at all onions of the namespace is cheap enough.
+        if (!isClientSecret((after ?? before)!)) break
+        const onions = world.onions.list((after ?? before)?.metadata.namespace)
+        const onion = onions.find((one) => one.metadata.uid === uid)
+        if (onion !== undefined) add(daemonKey(onion))
+      }
       const { namespace, name } = splitKey(key)
       if (name.endsWith(keysName({ namespace, name: '' }))) {
         const daemon = keyFor(namespace, name.slice(0, -keysName({ namespace, name: '' }).length))
@@ -191,42 +205,9 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
   }
 }
 
-/**
- * Waits for the Secrets that users name: which of two onions has a key first must not depend on which was read first.
- * Not for ever: the API server may be away, and the others go on.
- */
-async function userSecretsRead(world: World): Promise<void> {
-  for (const onion of world.onions.list()) followSecrets(world, undefined, onion)
-  // Keys that were made here are not even looked at: each costs a while, and there may be thousands.
-  const missing = (): boolean =>
-    world.onions
-      .list()
-      .some(
-        (onion) => onion.spec.privateKeySecret !== undefined && keyOfOnion(world, onion).state === 'pending',
-      )
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const stop = world.userSecrets.subscribe(() => missing() || resolve())
-  const timer = setTimeout(resolve, SECRETS_WAIT_MS)
-  if (missing()) await promise
-  clearTimeout(timer)
-  stop()
-}
-
-/** Follows the Secrets that users name for as long as an OnionService names them. */
-function followSecrets(
-  world: World,
-  before: OnionService | undefined,
-  after: OnionService | undefined,
-): void {
-  const named = (onion: OnionService | undefined): string | undefined =>
-    onion?.spec.privateKeySecret === undefined
-      ? undefined
-      : keyFor(onion.metadata.namespace, keySecretName(onion))
-  const [old, now] = [named(before), named(after)]
-  if (now !== undefined) world.userSecrets.want(now)
-  if (old === undefined || old === now) return
-  const others = world.onions.by(BY_SECRET, old).some((onion) => onion.spec.privateKeySecret !== undefined)
-  if (!others) world.userSecrets.drop(old)
+/** Key of the daemon that an object is bound to, or is. */
+function daemonOf(object: Declared): string {
+  return object.kind === 'TorDaemon' ? keyOf(object) : daemonKey(object as OnionService | OnionProxy)
 }
 
 /** Where the agent of a daemon reports, once its pod has an address and its keys are there. */

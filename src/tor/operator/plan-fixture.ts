@@ -6,6 +6,7 @@ import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
 import { type OnionState, REPORT_VERSION, type TargetState, type TorReport } from '../contract.ts'
+import { generateClientKey } from '../onion/client-key.ts'
 import { generateOnionKey, type OnionKey } from '../onion/key.ts'
 import type { Observed, ObservedOnion, TorSettings } from './observed.ts'
 import { keySecret, keyState } from './onion-keys.ts'
@@ -102,6 +103,7 @@ export function observed(more: Partial<Observed>): Observed {
     refused: [],
     make: {
       onionKey: () => KEY,
+      clientKey: generateClientKey,
       reportIdentity: () => ({ certificate: 'C', privateKey: 'K', token: 'T' }),
     },
     ...more,

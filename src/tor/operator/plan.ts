@@ -2,17 +2,24 @@ import { SOURCE_ANNOTATION } from '../../cluster/cluster.ts'
 import { emptyPlan, lookAgain, type Plan } from '../../controller/plan.ts'
 import { type Resource, refOf, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
+import { clientSecret, clientSecretChange, clientSecretName } from './client-keys.ts'
 import { disruptionBudget, networkPolicy, serviceAccount } from './companions.ts'
 import { daemonConditions } from './daemon-status.ts'
 import { deployment } from './deployment.ts'
 import { identityOf, type Mounts, mountsOf } from './mounts.ts'
 import { PROVISIONED_ANNOTATION } from './names.ts'
-import type { Observed } from './observed.ts'
+import type { Observed, ObservedOnion } from './observed.ts'
 import { keySecret, retentionChange } from './onion-keys.ts'
 import { DESCRIPTOR_LIFETIME, onionConditions, onionState } from './onion-status.ts'
 import { provisionedDaemon } from './owned.ts'
 import { planPods } from './pods.ts'
-import { decideProxies, type ProxyDecision, proxyConditions, proxyTargets } from './proxy-status.ts'
+import {
+  authFiles,
+  decideProxies,
+  type ProxyDecision,
+  proxyConditions,
+  proxyTargets,
+} from './proxy-status.ts'
 import { metricsService, proxyService } from './services.ts'
 import { statusOf } from './status.ts'
 import { publishable, topologyOf } from './topology.ts'
@@ -68,7 +75,28 @@ function planKeys(plan: Plan, observed: Observed): void {
     if (onion.key.state === 'valid') {
       const change = retentionChange(onion.object, onion.key.secret)
       if (change !== undefined) plan.apply.push(change)
+      if (stays) planClients(plan, onion, onion.key.address, observed)
     }
+  }
+}
+
+/** Pairs that are to be made for clients; those of former clients go. */
+function planClients(plan: Plan, onion: ObservedOnion, address: string, { make }: Observed): void {
+  const { object, clients = [], clientSecrets = [] } = onion
+  for (const client of clients) {
+    if (client.state === 'generate') {
+      plan.create.push(clientSecret(object, client.name, make.clientKey(), address))
+    }
+    const change = clientSecretChange(object, client, address)
+    if (change !== undefined) plan.apply.push(change)
+  }
+  const names = new Set(
+    object.spec.clientAuthorization?.clients
+      .filter(({ generate }) => generate === true)
+      .map(({ name }) => clientSecretName(object.metadata.name, name)),
+  )
+  for (const secret of clientSecrets) {
+    if (!names.has(secret.metadata.name)) plan.remove.push({ ...refOf(secret), uid: secret.metadata.uid })
   }
 }
 
@@ -78,7 +106,12 @@ function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDe
   const identity = identityOf(observed.keys) ?? observed.make.reportIdentity()
   const accepted = decisions.filter((decision) => decision.plan.targets.length > 0)
   const topology = topologyOf(observed, decisions)
-  const mounts = mountsOf(object, daemon, topology, observed.onions.filter(publishable), identity)
+  const auths = authFiles(accepted)
+  const mounts = mountsOf(object, daemon, topology, {
+    onions: observed.onions.filter(publishable),
+    auths,
+    identity,
+  })
   // Keys first: an agent that reads a topology finds the keys that it names.
   if (mounts.tooLarge === undefined) plan.apply.push(mounts.keys, mounts.topology)
   if (settings.companions) plan.apply.push(serviceAccount(object, daemon), disruptionBudget(object, daemon))
@@ -107,7 +140,7 @@ function planStatus(
   const report = observed.view?.report
   for (const onion of observed.onions) {
     const state = onionState(onion, report)
-    const hostname = onion.key.state === 'valid' ? `${onion.key.key.address}.onion` : undefined
+    const hostname = onion.key.state === 'valid' ? `${onion.key.address}.onion` : undefined
     const fields = hostname === undefined ? {} : { hostname }
     add(plan, onion.object, statusOf(onion.object, onionConditions(onion, observed, now), fields, now))
     if (state?.lastUpload !== undefined) {

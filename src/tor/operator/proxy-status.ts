@@ -3,6 +3,7 @@ import { keyOf } from '../../core/resource.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import { Reason } from '../api/reasons.ts'
 import type { ProxyPlan } from '../contract.ts'
+import type { TargetAuth } from './client-keys.ts'
 import { type DaemonId, metricsName } from './names.ts'
 import type { Observed, ObservedProxy } from './observed.ts'
 import { agentSilent } from './onion-status.ts'
@@ -14,6 +15,8 @@ export interface ProxyDecision {
   plan: ProxyPlan
   /** One a target that lost its port: to whom. */
   losers: { target: string; port: number; winner: string }[]
+  /** By target: the key by which its onion is opened. */
+  auths: ReadonlyMap<string, TargetAuth>
   /** Set when a Service of that name is somebody else's. */
   nameTaken?: string
 }
@@ -21,9 +24,10 @@ export interface ProxyDecision {
 /** Gives out listen ports: the oldest proxy wins, then the smaller UID. `proxies` come in that order. */
 export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[]): ProxyDecision[] {
   const taken = new Map<number, string>()
-  return proxies.map(({ object, service }) => {
+  return proxies.map(({ object, service, auths }) => {
     const decision: ProxyDecision = {
       proxy: object,
+      auths: auths ?? new Map(),
       plan: { name: object.metadata.name, targets: [] },
       losers: [],
     }
@@ -46,6 +50,9 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
         onion: hostOf(target.onion),
         port: target.port,
         listenPort: target.listenPort,
+        ...(target.clientAuthSecret === undefined
+          ? {}
+          : { authFile: `${object.metadata.name}.${target.name}.auth` }),
       })
     }
     return decision
@@ -56,12 +63,31 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
  * The address with `.onion`, of any form that the kind takes (white space, capitals, subdomains, no suffix): the agent
  * refuses a whole topology for one address that it does not know as such. tor itself drops subdomains.
  */
-function hostOf(onion: string): string {
+export function hostOf(onion: string): string {
   const name = onion
     .trim()
     .toLowerCase()
     .replace(/\.onion$/, '')
   return `${name.slice(name.lastIndexOf('.') + 1)}.onion`
+}
+
+/** A file of the keys Secret. */
+export interface AuthFile {
+  file: string
+  /** 32 bytes in base64. A secret. */
+  encoded: string
+  publicKey: string
+}
+
+/** The files by which the targets that are in force are opened. */
+export function authFiles(decisions: readonly ProxyDecision[]): AuthFile[] {
+  return decisions.flatMap(({ plan, auths }) =>
+    plan.targets.flatMap(({ name, authFile }) => {
+      const auth = auths.get(name)
+      if (authFile === undefined || auth?.state !== 'valid') return []
+      return [{ file: authFile, encoded: auth.encoded, publicKey: auth.publicKey }]
+    }),
+  )
 }
 
 export function proxyConditions(decision: ProxyDecision, observed: Observed): ConditionInput[] {
@@ -78,7 +104,8 @@ export function proxyTargets(decision: ProxyDecision, observed: Observed): Recor
   return decision.proxy.spec.targets.map((target) => {
     const state = targetState(decision, observed, target.name)
     const lost = decision.losers.find((loser) => loser.target === target.name)
-    const reason = lost !== undefined ? Reason.PortTaken : state?.reason
+    const auth = decision.auths.get(target.name)
+    const reason = lost !== undefined ? Reason.PortTaken : auth?.state === 'bad' ? auth.reason : state?.reason
     return {
       name: target.name,
       endpoint: host === undefined || lost !== undefined ? '' : `${host}:${target.listenPort}`,
@@ -146,6 +173,8 @@ function targetsReachable(decision: ProxyDecision, observed: Observed): Conditio
   if (silent !== undefined) return { type, ...silent }
   let unknown = 0
   for (const target of decision.plan.targets) {
+    const auth = decision.auths.get(target.name)
+    if (auth?.state === 'bad') return { type, status: 'False', reason: auth.reason, message: auth.message }
     const state = targetState(decision, observed, target.name)
     if (state?.reachable === false) {
       return {

@@ -1,5 +1,6 @@
 import { parseQuantity } from '../../core/quantity.ts'
-import { TOPOLOGY_VERSION, type TorTopology } from '../contract.ts'
+import { type OnionPlan, TOPOLOGY_VERSION, type TorTopology } from '../contract.ts'
+import { admitted } from './client-keys.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import type { ProxyDecision } from './proxy-status.ts'
 
@@ -26,6 +27,7 @@ export function topologyOf(observed: Observed, decisions: readonly ProxyDecision
           virtualPort: port.virtualPort,
           endpoints: onion.backends[index]?.endpoints ?? [],
         })),
+        ...defencesOf(onion),
       }))
       .sort(byName),
     proxies: decisions
@@ -35,20 +37,41 @@ export function topologyOf(observed: Observed, decisions: readonly ProxyDecision
   }
 }
 
+function defencesOf({ object, clients }: ObservedOnion): Pick<OnionPlan, 'clients' | 'pow' | 'streams'> {
+  const { pow, streams } = object.spec
+  const admits = admitted(clients)
+  return {
+    ...(admits === undefined ? {} : { clients: admits }),
+    ...(pow === undefined || pow.enabled === false
+      ? {}
+      : {
+          pow: {
+            ...(pow.queueRate === undefined ? {} : { queueRate: pow.queueRate }),
+            ...(pow.queueBurst === undefined ? {} : { queueBurst: pow.queueBurst }),
+          },
+        }),
+    ...(streams === undefined
+      ? {}
+      : { streams: { max: streams.max, closeCircuit: streams.closeCircuit ?? false } }),
+  }
+}
+
 /**
  * Whether an onion goes to the daemon: it needs a valid key that is its own. A backend that is missing keeps it
- * published with nothing behind it, so that the address is there at once when the backend comes.
+ * published with nothing behind it, so that the address is there at once when the backend comes. A private one that
+ * nobody may enter is not published at all: to tor, no clients are everybody.
  */
 export function publishable(onion: ObservedOnion): boolean {
   return (
     onion.key.state === 'valid' &&
     onion.rival === undefined &&
+    admitted(onion.clients)?.length !== 0 &&
     onion.object.metadata.deletionTimestamp === undefined
   )
 }
 
 function addressOf(onion: ObservedOnion): string {
-  return onion.key.state === 'valid' ? onion.key.key.address : ''
+  return onion.key.state === 'valid' ? onion.key.address : ''
 }
 
 function byName(a: { name: string }, b: { name: string }): number {

@@ -14,12 +14,14 @@ import {
   type Secret,
   type Service,
 } from '../../cluster/kinds.ts'
-import { keyFor, keyOf, type Resource } from '../../core/resource.ts'
+import { keyFor, keyOf, type Resource, splitKey } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { ONION_PROXY, type OnionProxy } from '../api/onion-proxy.ts'
 import { ONION_SERVICE, type OnionService } from '../api/onion-service.ts'
 import { TOR_DAEMON, type TorDaemon } from '../api/tor-daemon.ts'
-import { MANAGED_BY } from './names.ts'
+import { isClientSecret } from './client-keys.ts'
+import { BY_USER_SECRET, secretsNamedBy } from './named-secrets.ts'
+import { MANAGED_BY, onionOfKeyName } from './names.ts'
 import type { KeyState, TorSettings } from './observed.ts'
 import { keySecretName, keyState, unreadableKey } from './onion-keys.ts'
 
@@ -43,7 +45,8 @@ export interface World {
 const OURS = { labels: MANAGED_BY }
 
 export const BY_DAEMON = 'daemon'
-export const BY_SECRET = 'secret'
+/** Secrets that were made for clients of an onion, by its UID. */
+export const BY_ONION = 'onion'
 export const BY_SERVICE = 'service'
 /** Objects by the daemon that they were made for. */
 export const BY_INSTANCE = 'instance'
@@ -68,7 +71,12 @@ export function openWorld(cluster: Cluster, settings: TorSettings): World {
   ]
   world.onions.index(BY_DAEMON, (onion) => [daemonKey(onion)])
   world.proxies.index(BY_DAEMON, (proxy) => [daemonKey(proxy)])
-  world.onions.index(BY_SECRET, (onion) => [keyFor(onion.metadata.namespace, keySecretName(onion))])
+  for (const cache of [world.onions, world.proxies, world.daemons]) {
+    cache.index(BY_USER_SECRET, (object) => secretsNamedBy(object))
+  }
+  world.secrets.index(BY_ONION, (secret) =>
+    isClientSecret(secret) ? (secret.metadata.ownerReferences ?? []).map(({ uid }) => uid) : [],
+  )
   world.onions.index(BY_SERVICE, (onion) =>
     onion.spec.ports.map((port) => keyFor(onion.metadata.namespace, port.backend.service)),
   )
@@ -96,6 +104,18 @@ export function instanceKeys(object: Resource): string[] {
   return [keyFor(object.metadata.namespace, instance)]
 }
 
+/** The OnionServices whose key stands in a Secret, by its key. */
+export function onionsOfSecret(world: World, secret: string): OnionService[] {
+  const { namespace, name } = splitKey(secret)
+  const made = onionOfKeyName(name)
+  const onion = made === undefined ? undefined : world.onions.get(keyFor(namespace, made))
+  const own = onion?.spec.privateKeySecret === undefined ? onion : undefined
+  const named = world.onions
+    .by(BY_USER_SECRET, secret)
+    .filter(({ spec }) => spec.privateKeySecret?.name === name)
+  return [...named, ...(own === undefined ? [] : [own])]
+}
+
 /** The key of an onion, from the Secret that was made for it or that its user names. */
 export function keyOfOnion(world: World, onion: OnionService): KeyState {
   const key = keyFor(onion.metadata.namespace, keySecretName(onion))
@@ -109,13 +129,14 @@ export function keyOfOnion(world: World, onion: OnionService): KeyState {
 /** The address of an onion by its key, where that is valid. */
 export function addressOf(world: World, onion: OnionService): string | undefined {
   const state = keyOfOnion(world, onion)
-  return state.state === 'valid' ? state.key.address : undefined
+  return state.state === 'valid' ? state.address : undefined
 }
 
 /** Which OnionServices have which address, kept up to date as keys and onions come and go. */
 export class AddressBook {
   readonly #addresses = new Map<string, string>()
-  readonly #holders = new Map<string, Set<string>>()
+  /** Nearly always one: an array of it takes a tenth of a set. */
+  readonly #holders = new Map<string, readonly string[]>()
 
   /** Sets the address of an onion; returns the keys of all other onions that this concerns. */
   set(onion: string, address: string | undefined): string[] {
@@ -123,24 +144,23 @@ export class AddressBook {
     if (before === address) return []
     const concerned = new Set<string>()
     if (before !== undefined) {
-      const holders = this.#holders.get(before)
-      holders?.delete(onion)
-      for (const holder of holders ?? []) concerned.add(holder)
-      if (holders?.size === 0) this.#holders.delete(before)
+      const holders = (this.#holders.get(before) ?? []).filter((holder) => holder !== onion)
+      for (const holder of holders) concerned.add(holder)
+      if (holders.length === 0) this.#holders.delete(before)
+      else this.#holders.set(before, holders)
       this.#addresses.delete(onion)
     }
     if (address !== undefined) {
-      const holders = this.#holders.get(address) ?? new Set<string>()
+      const holders = this.#holders.get(address) ?? []
       for (const holder of holders) concerned.add(holder)
-      holders.add(onion)
-      this.#holders.set(address, holders)
+      this.#holders.set(address, [...holders, onion])
       this.#addresses.set(onion, address)
     }
     return [...concerned]
   }
 
-  holders(address: string): string[] {
-    return [...(this.#holders.get(address) ?? [])]
+  holders(address: string): readonly string[] {
+    return this.#holders.get(address) ?? []
   }
 }
 

@@ -1,0 +1,49 @@
+import type { OnionPlan } from '../contract.ts'
+
+/**
+ * All that ADD_ONION is told of an onion beside its key, as a text: tor cannot be asked for it, nor change it, so an
+ * onion whose shape is another is removed and added again. The same in another order is the same.
+ */
+export function shapeOf({
+  ports,
+  clients,
+  pow,
+  streams,
+}: Omit<OnionPlan, 'name' | 'address' | 'since'>): string {
+  return JSON.stringify([
+    ports.map(({ virtualPort }) => virtualPort).sort((a, b) => a - b),
+    clients === undefined ? null : [...clients].sort(),
+    pow === undefined ? null : [pow.queueRate, pow.queueBurst],
+    streams === undefined ? null : [streams.max, streams.closeCircuit],
+  ])
+}
+
+/**
+ * Whether somebody who could connect before cannot any more.
+ *
+ * @param before public keys of the clients; undefined: everybody
+ */
+export function shutsOut(
+  before: readonly string[] | undefined,
+  after: readonly string[] | undefined,
+): boolean {
+  if (after === undefined) return false
+  return before === undefined || before.some((client) => !after.includes(client))
+}
+
+/**
+ * Circuits over which visitors of an onion come (control-spec, circuit-status). tor leaves them be when it forgets an
+ * onion, and takes new streams on them once it has that onion again, with other clients too.
+ *
+ * @returns identifiers of circuits
+ */
+export function visitorCircuits(status: string, address: string): string[] {
+  return status
+    .split('\n')
+    .filter((line) => {
+      const words = line.trim().split(' ')
+      return words.includes('PURPOSE=HS_SERVICE_REND') && words.includes(`REND_QUERY=${address}`)
+    })
+    .map((line) => line.trim().split(' ')[0] ?? '')
+    .filter((id) => /^[0-9A-Za-z]{1,16}$/.test(id))
+}
