@@ -42,6 +42,7 @@ if [ "${1:-}" = test ] || [ "${1:-}" = bench ]; then
   want /bin/kmod kmod
   want /bin/busybox busybox-static
   want /usr/bin/curl curl
+  want /usr/bin/promtool prometheus
 fi
 if [ ${#optional[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
   say "installing ${optional[*]} by apt-get"

@@ -122,7 +122,7 @@ test('the chart and deploy/ install the same objects', async () => {
 test('the same with monitoring and a network policy', async () => {
   const enabled = { enabled: true }
   const values = {
-    metrics: { serviceMonitor: enabled, podMonitor: enabled, prometheusRule: enabled },
+    metrics: { serviceMonitor: enabled, podMonitor: enabled, prometheusRule: enabled, dashboard: enabled },
     networkPolicy: enabled,
   }
   const deploy = await kustomized('prometheus', 'networkpolicy')
@@ -134,6 +134,16 @@ test('the same with monitoring and a network policy', async () => {
     selector: { matchLabels: { 'app.kubernetes.io/managed-by': 'tor-operator' } },
     podMetricsEndpoints: [{ port: 'metrics', path: '/metrics', interval: '30s' }],
   })
+})
+
+test('daemons are scraped by their Services instead', async () => {
+  const enabled = { enabled: true }
+  const metrics = { serviceMonitor: enabled, prometheusRule: enabled, dashboard: enabled }
+  const deploy = await kustomized('prometheus', 'prometheus-services')
+  same(await templated({ metrics: { ...metrics, daemonServiceMonitor: enabled } }), deploy)
+  assert.equal(deploy.filter(({ kind }) => kind === 'ServiceMonitor').length, 2)
+  const both = { podMonitor: enabled, daemonServiceMonitor: enabled }
+  await assert.rejects(templated({ metrics: both }), /counted twice/)
 })
 
 test('a namespaced installation has Roles only, and the same in both', async () => {
@@ -245,7 +255,11 @@ test('what else a value can say reaches its place', async () => {
     podLabels: { 'example.org/b': '2' },
     crds: { install: false },
     userRoles: false,
-    metrics: { podMonitor: { enabled: true, interval: '1m', labels: { release: 'prometheus' } } },
+    metrics: {
+      podMonitor: { enabled: true, interval: '1m', labels: { release: 'prometheus' } },
+      prometheusRule: { enabled: true, runbooks: 'https://docs.example/runbooks' },
+      dashboard: { enabled: true, labels: { board: 'yes' }, annotations: { grafana_folder: 'Tor' } },
+    },
     torImage: { pullPolicy: 'Always' },
     networkPolicy: { enabled: true, apiServerPorts: [16443], daemons: false },
   })
@@ -266,6 +280,13 @@ test('what else a value can say reaches its place', async () => {
   assert.equal(deployment.template.metadata.annotations?.['example.org/a'], '1')
   assert.equal(deployment.template.metadata.labels?.['example.org/b'], '2')
   assert.equal(named('PodMonitor')?.metadata.labels?.release, 'prometheus')
+  assert.match(
+    JSON.stringify(named('PrometheusRule')),
+    /"https:\/\/docs\.example\/runbooks\/TorAgentDown\.md"/,
+  )
+  const board = named('ConfigMap')?.metadata
+  assert.equal(board?.labels?.board, 'yes')
+  assert.deepEqual(board?.annotations, { grafana_folder: 'Tor' })
   const policy = named('NetworkPolicy')?.spec as { egress: { ports: unknown }[] }
   assert.deepEqual(policy.egress[0]?.ports, [{ protocol: 'TCP', port: 16443 }])
   assert.equal(named('CustomResourceDefinition'), undefined)

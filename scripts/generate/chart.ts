@@ -1,6 +1,8 @@
 import { TOR_KINDS } from '../../src/tor/api/kinds.ts'
 import { customResourceDefinition } from './crd.ts'
+import { dashboardFile } from './dashboard.ts'
 import {
+  block,
   furtherMembers,
   type Hole,
   included,
@@ -19,7 +21,16 @@ import {
   operatorDeployment,
   serviceAccount,
 } from './install.ts'
-import { podMonitor, prometheusRule, serviceMonitor } from './monitoring.ts'
+import {
+  DASHBOARD_KEY,
+  daemonServiceMonitor,
+  dashboardConfigMap,
+  escaped,
+  type MonitorValues,
+  podMonitor,
+  prometheusRule,
+  serviceMonitor,
+} from './monitoring.ts'
 import {
   CONTROLLERS,
   clusterRole,
@@ -99,7 +110,22 @@ export function chartFiles(version: string, description: string): Map<string, st
     [
       'prometheusrule',
       when(`${VALUES}.metrics.prometheusRule.enabled`, [
-        prometheusRule(install, { MORE: furtherMembers(`${VALUES}.metrics.prometheusRule.labels`) }),
+        prometheusRule(install, {
+          labels: { MORE: furtherMembers(`${VALUES}.metrics.prometheusRule.labels`) },
+          runbook: (file) => inline(`printf "%s/${file}" ${VALUES}.metrics.prometheusRule.runbooks | quote`),
+          text: escaped,
+        }),
+      ]),
+    ],
+    ['daemonservicemonitor', daemonMonitor(install, monitor('daemonServiceMonitor'))],
+    [
+      'dashboard',
+      when(`${VALUES}.metrics.dashboard.enabled`, [
+        dashboardConfigMap(install, {
+          labels: { MORE: furtherMembers(`${VALUES}.metrics.dashboard.labels`) },
+          annotations: optional(`${VALUES}.metrics.dashboard.annotations`),
+          data: { [DASHBOARD_KEY]: block('$.Files.Get "dashboard.json"') },
+        }),
       ]),
     ],
   ])
@@ -107,6 +133,7 @@ export function chartFiles(version: string, description: string): Map<string, st
     templates.set(`crd-${kind.plural}`, when(`${VALUES}.crds.install`, [crd(install, kind)]))
   return new Map([
     ['charts/postern/Chart.yaml', chart(version, description)],
+    ['charts/postern/dashboard.json', dashboardFile()],
     ...[...templates].map(([name, text]): [string, string] => [
       `charts/postern/templates/${name}.yaml`,
       `${HEAD}${text}`,
@@ -137,6 +164,15 @@ function crd(install: Install, kind: (typeof TOR_KINDS)[number]): object {
   }
   if (JSON.stringify(rest).includes('{{')) throw new Error(`${kind.kind}: its schema reads as a template`)
   return whole
+}
+
+/** Never beside the PodMonitor: each pod would be counted twice. */
+function daemonMonitor(install: Install, values: MonitorValues): string {
+  const text =
+    'metrics: enable podMonitor or daemonServiceMonitor, not both: each daemon would be counted twice'
+  const both = `and ${VALUES}.metrics.daemonServiceMonitor.enabled ${VALUES}.metrics.podMonitor.enabled`
+  const refused = `{{- if ${both} }}\n{{- fail ${JSON.stringify(text)} }}\n{{- end }}\n`
+  return `${refused}${when(`${VALUES}.metrics.daemonServiceMonitor.enabled`, [daemonServiceMonitor(install, values)])}`
 }
 
 function when(condition: string, objects: object[]): string {

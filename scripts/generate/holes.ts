@@ -36,6 +36,14 @@ export function optionalText(value: string): Hole {
   ])
 }
 
+/** A text of many lines. */
+export function block(expression: string): Hole {
+  return new Hole((key, indent) => [
+    `${indent}${key}|`,
+    `${indent}  {{- ${expression} | nindent ${indent.length + 2} }}`,
+  ])
+}
+
 /** Members of a map from a named template: takes the place of a member, whose name does not count. */
 export function included(template: string): Hole {
   return new Hole((_key, indent) => [`${indent}{{- include "${template}" $ | nindent ${indent.length} }}`])

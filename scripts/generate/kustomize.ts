@@ -1,5 +1,6 @@
 import { TOR_KINDS } from '../../src/tor/api/kinds.ts'
 import { customResourceDefinition } from './crd.ts'
+import { dashboardFile } from './dashboard.ts'
 import { yamlFile } from './holes.ts'
 import {
   disruptionBudget,
@@ -10,7 +11,13 @@ import {
   operatorDeployment,
   serviceAccount,
 } from './install.ts'
-import { podMonitor, prometheusRule, serviceMonitor } from './monitoring.ts'
+import {
+  daemonServiceMonitor,
+  dashboardConfigMap,
+  podMonitor,
+  prometheusRule,
+  serviceMonitor,
+} from './monitoring.ts'
 import {
   CONTROLLERS,
   clusterRole,
@@ -72,6 +79,11 @@ export function deployFiles(version: string): Map<string, string> {
     serviceMonitor(install, monitor),
     podMonitor(install, monitor),
     prometheusRule(install),
+    dashboardConfigMap(install),
   ])
-  return new Map([...files].map(([path, objects]) => [`deploy/${path}`, yamlFile(objects, HEAD)]))
+  files.set('components/prometheus-services/monitoring.yaml', [daemonServiceMonitor(install, monitor)])
+  return new Map([
+    ...[...files].map(([path, objects]): [string, string] => [`deploy/${path}`, yamlFile(objects, HEAD)]),
+    ['deploy/components/prometheus/dashboard.json', dashboardFile()],
+  ])
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { TOR_KINDS } from '../../src/tor/api/kinds.ts'
+import { runbookIndex } from './alerts.ts'
 import { chartFiles } from './chart.ts'
 import { deployFiles } from './kustomize.ts'
 import { metricsReference } from './metrics.ts'
@@ -26,6 +27,7 @@ export function generatedFiles(): Map<string, string> {
     ['docs/reference.md', reference()],
     ['docs/troubleshooting.md', troubleshooting()],
     ['docs/metrics.md', metricsReference()],
+    ['docs/runbooks/README.md', runbookIndex()],
     ...TOR_KINDS.map((kind): [string, string] => [
       `docs/schemas/${kind.kind.toLowerCase()}.json`,
       `${JSON.stringify(documentSchema(kind), null, 2)}\n`,

@@ -13,9 +13,11 @@ interface Metric {
 export function metricsReference(): string {
   const operator = new Registry()
   new OperatorMetrics({ registry: operator, version: '0.0.0' }).controller('tor')
-  const agent = agentMetrics(() => {
+  const unread = (): never => {
     throw new Error('nothing is read for the reference')
-  })
+  }
+  const tor = { refresh: unread, figures: unread, errors: { control: 0, metrics: 0 } }
+  const agent = agentMetrics(unread, { addresses: unread, traffic: unread, tor })
   return [
     '# Metrics',
     '',
@@ -34,6 +36,13 @@ export function metricsReference(): string {
     '## Tor agent',
     '',
     'Each tor pod serves these on port 9080 (`metrics`), `/metrics`, in plain HTTP.',
+    '',
+    'An onion is known by the name of its OnionService (`onion`). Its address leaves the pod only where the TorDaemon asks',
+    'for that: every series of an onion then has a label `address` too, with `.onion`.',
+    '',
+    "Series with (MetricsPort) come from tor's own metrics, which name onions by their addresses to everybody who reaches",
+    'that port. In a cluster it is open on the loopback address of the pod. On one machine all users share the loopback, so',
+    'it is closed there, and those series are absent, unless addresses may be seen.',
     '',
     ...table(agent.series),
     '',

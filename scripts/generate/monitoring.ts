@@ -1,9 +1,15 @@
 import { MANAGED_BY } from '../../src/tor/operator/names.ts'
+import { type Alert, OPERATOR_ALERTS, RUNBOOKS, TOR_ALERTS } from './alerts.ts'
+import { type Hole, inline } from './holes.ts'
 import { type Install, meta, OPERATOR, SELECTOR } from './install.ts'
 
-/** What the Prometheus operator reads. */
+/** What the Prometheus operator reads, and what Grafana does. */
 
 const MONITORING = 'monitoring.coreos.com/v1'
+/** Of the monitors of the daemons: users of PodMonitors know it. */
+const DAEMONS = 'tor-operator'
+/** Key of the ConfigMap: the name of the file that Grafana's sidecar writes. */
+export const DASHBOARD_KEY = 'postern.json'
 
 /** Parts of the monitors that only a chart sets. */
 export interface MonitorValues {
@@ -28,7 +34,7 @@ export function podMonitor(install: Install, { labels, interval }: MonitorValues
   return {
     apiVersion: MONITORING,
     kind: 'PodMonitor',
-    metadata: { ...meta(install, 'tor-operator'), labels: { ...install.labels, ...labels } },
+    metadata: { ...meta(install, DAEMONS), labels: { ...install.labels, ...labels } },
     spec: {
       namespaceSelector: { any: true },
       selector: { matchLabels: MANAGED_BY },
@@ -37,93 +43,82 @@ export function podMonitor(install: Install, { labels, interval }: MonitorValues
   }
 }
 
-export function prometheusRule(install: Install, labels?: Record<string, unknown>): object {
+/** The same pods by their Services `<daemon>-metrics`: instead of the PodMonitor, or every sum is twice what it is. */
+export function daemonServiceMonitor(install: Install, { labels, interval }: MonitorValues): object {
   return {
     apiVersion: MONITORING,
-    kind: 'PrometheusRule',
-    metadata: { ...meta(install, OPERATOR), labels: { ...install.labels, ...labels } },
-    spec: { groups: [{ name: 'postern', rules: ALERTS.map(alert) }] },
+    kind: 'ServiceMonitor',
+    metadata: { ...meta(install, DAEMONS), labels: { ...install.labels, ...labels } },
+    spec: {
+      namespaceSelector: { any: true },
+      selector: { matchLabels: { ...MANAGED_BY, 'app.kubernetes.io/component': 'tor-daemon' } },
+      jobLabel: Object.keys(MANAGED_BY)[0],
+      endpoints: [{ port: 'metrics', path: '/metrics', interval }],
+    },
   }
 }
 
-interface Alert {
-  name: string
-  expression: string
-  /** How long it must hold. */
-  time: string
-  severity: 'critical' | 'warning'
-  summary: string
-  description: string
+/** Parts of the alerts that only a chart sets. */
+export interface RuleValues {
+  labels?: Record<string, unknown>
+  /** Of a page, by its file. */
+  runbook?: (file: string) => unknown
+  /** A text in which Prometheus finds templates of its own. */
+  text?: (text: string) => unknown
 }
 
-const ALERTS: Alert[] = [
-  {
-    name: 'PosternOperatorDown',
-    expression: 'absent(up{job="postern-metrics"} == 1)',
-    time: '10m',
-    severity: 'critical',
-    summary: 'No operator of Postern answers.',
-    description:
-      'What is published stays published, but nothing that is declared takes effect. See the pods of the Deployment postern-operator.',
-  },
-  {
-    name: 'PosternNoLeader',
-    expression: 'sum(postern_leader_election_master_status) == 0',
-    time: '5m',
-    severity: 'critical',
-    summary: 'No operator of Postern leads.',
-    description:
-      'Nothing that is declared takes effect. `/readyz` and the logs of the pods of postern-operator say why the Lease cannot be had.',
-  },
-  {
-    name: 'PosternReconcileErrors',
-    expression: 'sum by (controller) (increase(postern_controller_reconcile_errors_total[15m])) > 10',
-    time: '15m',
-    severity: 'warning',
-    summary: 'The operator of Postern fails again and again.',
-    description:
-      "The log of the leading pod of postern-operator has the errors. Users' mistakes are not among them.",
-  },
-  {
-    name: 'TorDaemonNotBootstrapped',
-    expression: 'tor_agent_bootstrapped == 0',
-    time: '15m',
-    severity: 'warning',
-    summary: 'The tor of a namespace is not connected to the network.',
-    description: 'Its onions cannot be reached. `kubectl describe tordaemon` in its namespace says why.',
-  },
-  {
-    name: 'TorOnionsNotPublished',
-    expression: 'tor_agent_onions_published < tor_agent_onions_wanted',
-    time: '15m',
-    severity: 'warning',
-    summary: 'Onions of a namespace are not published.',
-    description: '`kubectl get onionservices` in its namespace shows which, `kubectl describe` says why.',
-  },
-  {
-    name: 'TorTargetUnreachable',
-    expression: 'tor_agent_target_reachable == 0',
-    time: '30m',
-    severity: 'warning',
-    summary: 'A target of an OnionProxy cannot be reached through Tor.',
-    description: '`kubectl describe onionproxy` in its namespace says why.',
-  },
-  {
-    name: 'TorRestarts',
-    expression: 'changes(tor_agent_tor_starts[1h]) > 3',
-    time: '0m',
-    severity: 'warning',
-    summary: 'The tor of a namespace starts again and again.',
-    description: "The log of the daemon's pod has its last words.",
-  },
-]
-
-function alert({ name, expression, time, severity, summary, description }: Alert): object {
+export function prometheusRule(install: Install, values: RuleValues = {}): object {
   return {
-    alert: name,
-    expr: expression,
-    for: time,
-    labels: { severity },
-    annotations: { summary, description },
+    apiVersion: MONITORING,
+    kind: 'PrometheusRule',
+    metadata: { ...meta(install, OPERATOR), labels: { ...install.labels, ...values.labels } },
+    spec: {
+      groups: [
+        { name: 'postern', rules: OPERATOR_ALERTS.map((one) => rule(one, values)) },
+        { name: 'postern-tor', rules: TOR_ALERTS.map((one) => rule(one, values)) },
+      ],
+    },
+  }
+}
+
+function rule(alert: Alert, values: RuleValues): object {
+  const { runbook = (file) => `${RUNBOOKS}/${file}`, text = (same) => same } = values
+  return {
+    alert: alert.name,
+    expr: alert.expression,
+    for: alert.time,
+    labels: { severity: alert.severity },
+    annotations: {
+      summary: text(alert.summary),
+      description: text(alert.description),
+      runbook_url: runbook(`${alert.name}.md`),
+    },
+  }
+}
+
+/** A text as a template of the chart that gives it back with its own templates whole. */
+export function escaped(text: string): Hole | string {
+  return text.includes('{{') ? inline(`${JSON.stringify(text)} | quote`) : text
+}
+
+/** Parts of the ConfigMap that only a chart sets. */
+export interface DashboardValues {
+  labels?: Record<string, unknown>
+  annotations?: unknown
+  data?: unknown
+}
+
+/** For Grafana's sidecar, which finds it by its label. The dashboard itself is filled in by kustomize or Helm. */
+export function dashboardConfigMap(install: Install, values: DashboardValues = {}): object {
+  const { labels, annotations, data } = values
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      ...meta(install, 'postern-dashboard'),
+      labels: { ...install.labels, ...(labels ?? { grafana_dashboard: '1' }) },
+      annotations,
+    },
+    data,
   }
 }

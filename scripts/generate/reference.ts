@@ -17,13 +17,17 @@ export const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
 const MEANINGS: Readonly<Record<string, string>> = {
   Ready: 'All other conditions are True.',
   KeyValid: 'The key is there, whole, and no other OnionService has it.',
-  AuthConfigured: 'Every client of a private onion has its key. Only there where `clientAuthorization` is set.',
+  AuthConfigured:
+    'Every client of a private onion has its key. Only there where `clientAuthorization` is set.',
   BackendReady: 'Every port has a backend that is ready.',
   Published: 'A directory of the Tor network acknowledged the descriptor.',
   PortsAccepted: 'Every target has its port in the daemon, and the Service is there.',
   TargetsReachable: 'The newest probe of every target came through Tor.',
   TorBootstrapped: 'tor is connected to the network.',
   TopologyApplied: 'All that is bound to the daemon is in force.',
+  AccessReady: 'The daemon listens where `socks` and `httpConnect` say. Only there where one of them is set.',
+  BridgesHealthy:
+    'As many bridges as `minHealthy` asks for are not dead, and one is healthy. Only there with `bridges`.',
   VersionSupported: 'The version of tor has no known fault that matters here.',
 }
 

@@ -11,8 +11,8 @@ export interface Series {
   help: string
   type: 'counter' | 'gauge'
   labelNames: readonly string[]
-  /** Called at each scrape. */
-  read(): readonly Sample[]
+  /** Called at each scrape; of many samples only one need be there at a time. */
+  read(): Iterable<Sample>
 }
 
 /** What a probe server serves as `/metrics`. */
@@ -30,36 +30,44 @@ const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 export class Exposition implements Metrics {
   readonly contentType: string = CONTENT_TYPE
   readonly series: readonly Series[]
+  readonly #refresh: () => Promise<void>
 
-  constructor(series: readonly Series[]) {
+  /** @param refresh awaited before the series are read; it must not fail */
+  constructor(series: readonly Series[], refresh: () => Promise<void> = async () => {}) {
     this.series = [...series, ...PROCESS]
+    this.#refresh = refresh
   }
 
   async metrics(): Promise<string> {
+    await this.#refresh()
     const lag = await eventLoopLag()
     const all = [...this.series, gauge('nodejs_eventloop_lag_seconds', 'Lag of the event loop.', () => lag)]
     return all.map(text).join('')
   }
 }
 
-export function gauge(name: string, help: string, read: () => number | readonly Sample[]): Series {
+export function gauge(name: string, help: string, read: () => number | Iterable<Sample>): Series {
   return { name, help, type: 'gauge', labelNames: [], read: () => samples(read()) }
 }
 
-function counter(name: string, help: string, read: () => number): Series {
+export function counter(name: string, help: string, read: () => number | Iterable<Sample>): Series {
   return { name, help, type: 'counter', labelNames: [], read: () => samples(read()) }
 }
 
-function samples(read: number | readonly Sample[]): readonly Sample[] {
+function samples(read: number | Iterable<Sample>): Iterable<Sample> {
   return typeof read === 'number' ? [{ value: read }] : read
 }
 
 function text({ name, help, type, read }: Series): string {
-  const lines = read().map(({ value, labels = {} }) => {
-    const pairs = Object.entries(labels).map(([label, word]) => `${label}="${escaped(word)}"`)
-    return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${numeral(value)}\n`
-  })
-  return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${type}\n${lines.join('')}`
+  const lines = [
+    `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${type}\n`,
+  ]
+  for (const { value, labels = {} } of read()) {
+    let pairs = ''
+    for (const label in labels) pairs += `${pairs === '' ? '{' : ','}${label}="${escaped(labels[label]!)}"`
+    lines.push(`${name}${pairs === '' ? '' : `${pairs}}`} ${numeral(value)}\n`)
+  }
+  return lines.join('')
 }
 
 function escaped(word: string): string {

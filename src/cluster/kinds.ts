@@ -101,6 +101,13 @@ export const DEPLOYMENT: Kind = {
   shortNames: ['deploy'],
   namespaced: true,
 }
+export const PERSISTENT_VOLUME_CLAIM: Kind = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  plural: 'persistentvolumeclaims',
+  shortNames: ['pvc'],
+  namespaced: true,
+}
 export const NAMESPACE: Kind = {
   apiVersion: 'v1',
   kind: 'Namespace',
@@ -150,6 +157,7 @@ export const KUBERNETES_KINDS: Kind[] = [
   ENDPOINT_SLICE,
   POD,
   DEPLOYMENT,
+  PERSISTENT_VOLUME_CLAIM,
   SERVICE_ACCOUNT,
   POD_DISRUPTION_BUDGET,
   NETWORK_POLICY,

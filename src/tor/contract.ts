@@ -41,6 +41,11 @@ export interface OnionPlan {
    * this is open to everybody.
    */
   clients?: string[]
+  /**
+   * Set: each connection to a backend begins with a PROXY protocol header (version 1), whose source address stands for
+   * the visitor's circuit.
+   */
+  circuitIds?: true
   /** Set: visitors prove work while its introduction queue is long; tor's own rates where none are given. */
   pow?: { queueRate?: number; queueBurst?: number }
   /** How many streams one visitor's circuit may carry at a time, and whether one more ends the circuit. */
@@ -62,6 +67,18 @@ export interface ProxyPlan {
   targets: ProxyTarget[]
 }
 
+/** A port that tor opens to workloads; what is not an onion is refused unless `exit` says All. */
+export interface AccessPort {
+  port: number
+  exit: 'Onions' | 'All'
+}
+
+export interface TorAccess {
+  socks?: AccessPort
+  /** HTTP CONNECT. */
+  httpConnect?: AccessPort
+}
+
 export interface TorTopology {
   version: typeof TOPOLOGY_VERSION
   daemon: {
@@ -77,6 +94,10 @@ export interface TorTopology {
      * stays off.
      */
     bridges?: { transport: string }
+    /** Series of onions have their addresses as a label only where this says so. */
+    metrics?: { addresses?: boolean }
+    /** Ports of the pod's address at which workloads speak to tor themselves. */
+    access?: TorAccess
   }
   onions: OnionPlan[]
   proxies: ProxyPlan[]
@@ -113,6 +134,14 @@ export interface TargetState {
   /** Milliseconds since the epoch of the last probe. */
   probed?: number
   listening: boolean
+}
+
+/** Whether tor listens on a port for workloads. */
+export interface AccessState {
+  name: 'socks' | 'httpConnect'
+  listening: boolean
+  /** Why it cannot; without it, it is only not yet so. */
+  message?: string
 }
 
 /**
@@ -159,6 +188,8 @@ export interface TorReport {
   tor: TorState
   onions: OnionState[]
   targets: TargetState[]
+  /** One each of the ports for workloads; absent where there are none. */
+  access?: AccessState[]
   /** One each of the bridges in force, in the order of BRIDGES_FILE; absent where none are used. */
   bridges?: BridgeState[]
 }

@@ -12,10 +12,14 @@ const report = {
   onions: [{ name: 'web', address: 'a', state: 'published', lastUpload: 5 }],
   targets: [{ proxy: 'p', target: 't', listening: true, reachable: false }],
 }
+const bridge = { fingerprint: 'A'.repeat(40), state: 'dead', since: 5, reason: 'NoAnswer' }
 
 test('a report passes as it is', () => {
   assert.equal(guardReport(report), report)
   assert.equal(guardReport({ ...report, leaving: true }).leaving, true)
+  for (const bridges of [[], [bridge, { ...bridge, state: 'unknown', reason: undefined }]]) {
+    assert.equal(guardReport({ ...report, bridges }).bridges, bridges)
+  }
 })
 
 test('another version, and every wrong shape, is refused by name', () => {
@@ -28,6 +32,16 @@ test('another version, and every wrong shape, is refused by name', () => {
     [{ onions: [{ ...report.onions[0], lastUpload: 'now' }] }, /lastUpload/],
     [{ targets: [{ ...report.targets[0], listening: 1 }] }, /listening/],
     [{ targets: [{ ...report.targets[0], reachable: 'yes' }] }, /reachable/],
+    [{ access: {} }, /access/],
+    [{ access: [{ name: 'dns', listening: true }] }, /access\.name/],
+    [{ access: [{ name: 'socks', listening: 'yes' }] }, /access\.listening/],
+    [{ access: [{ name: 'socks', listening: false, message: 1 }] }, /access\.message/],
+    [{ bridges: {} }, /bridges/],
+    [{ bridges: [{ ...bridge, fingerprint: 'obfs4 192.0.2.1:443' }] }, /bridges\.fingerprint/],
+    [{ bridges: [{ ...bridge, fingerprint: 'a'.repeat(40) }] }, /bridges\.fingerprint/],
+    [{ bridges: [{ ...bridge, state: 'fine' }] }, /bridges\.state/],
+    [{ bridges: [{ ...bridge, since: 'now' }] }, /bridges\.since/],
+    [{ bridges: [{ ...bridge, reason: 1 }] }, /bridges\.reason/],
   ]
   for (const [wrong, says] of rows) assert.throws(() => guardReport({ ...report, ...wrong }), says)
 })

@@ -1,5 +1,8 @@
 import { PosternError } from '../core/errors.ts'
-import { REPORT_VERSION, type TorReport } from './contract.ts'
+import { type BridgeHealth, REPORT_VERSION, type TorReport } from './contract.ts'
+
+const FINGERPRINT = /^[0-9A-F]{40}$/
+const BRIDGE_STATES: ReadonlySet<unknown> = new Set<BridgeHealth>(['healthy', 'dead', 'unknown'])
 
 /** Checks what an agent sent: shape and version, so that planning can rely on it. */
 export function guardReport(document: unknown): TorReport {
@@ -25,6 +28,23 @@ export function guardReport(document: unknown): TorReport {
     if (typeof target.proxy !== 'string' || typeof target.target !== 'string') fail('targets')
     if (typeof target.listening !== 'boolean') fail('targets.listening')
     if (target.reachable !== undefined && typeof target.reachable !== 'boolean') fail('targets.reachable')
+  }
+  if (report.bridges !== undefined) {
+    for (const bridge of list(report.bridges, 'bridges')) {
+      if (typeof bridge.fingerprint !== 'string' || !FINGERPRINT.test(bridge.fingerprint)) {
+        fail('bridges.fingerprint')
+      }
+      if (!BRIDGE_STATES.has(bridge.state)) fail('bridges.state')
+      if (!Number.isSafeInteger(bridge.since)) fail('bridges.since')
+      if (bridge.reason !== undefined && typeof bridge.reason !== 'string') fail('bridges.reason')
+    }
+  }
+  if (report.access !== undefined) {
+    for (const port of list(report.access, 'access')) {
+      if (port.name !== 'socks' && port.name !== 'httpConnect') fail('access.name')
+      if (typeof port.listening !== 'boolean') fail('access.listening')
+      if (port.message !== undefined && typeof port.message !== 'string') fail('access.message')
+    }
   }
   return report as unknown as TorReport
 }

@@ -35,6 +35,28 @@ test('a valid document comes back as it is, without what is not known', () => {
   assert.deepEqual(parseTopology(JSON.stringify({ ...valid(), later: 1 })), valid())
 })
 
+test('bridges are a transport by name', () => {
+  const topology = valid()
+  topology.daemon.bridges = { transport: 'obfs4' }
+  assert.deepEqual(parseTopology(JSON.stringify(topology)), topology)
+})
+
+test('addresses are told only where that is said outright', () => {
+  const topology = valid()
+  topology.daemon.metrics = { addresses: true }
+  assert.deepEqual(parseTopology(JSON.stringify(topology)), topology)
+  for (const addresses of [false, 'true', 1, null]) {
+    const daemon = { ...topology.daemon, metrics: { addresses } }
+    assert.deepEqual(parseTopology(JSON.stringify({ ...topology, daemon })).daemon.metrics, {})
+  }
+})
+
+test('ports for workloads say where they lead', () => {
+  const topology = valid()
+  topology.daemon.access = { socks: { port: 9050, exit: 'Onions' }, httpConnect: { port: 8118, exit: 'All' } }
+  assert.deepEqual(parseTopology(JSON.stringify(topology)), topology)
+})
+
 type Change = (topology: TorTopology) => unknown
 const refused: [name: string, change: Change, says: RegExp][] = [
   ['no object', () => [], /the document is not an object/],
@@ -43,6 +65,42 @@ const refused: [name: string, change: Change, says: RegExp][] = [
     'wrong option',
     (t) => ({ ...t, daemon: { ...t.daemon, options: { 'a b': '' } } }),
     /daemon\.options\.a b/,
+  ],
+  [
+    'bridges that are no object',
+    (t) => ({ ...t, daemon: { ...t.daemon, bridges: 'obfs4' } }),
+    /daemon\.bridges is/,
+  ],
+  [
+    'a transport that would be more of a line',
+    (t) => ({ ...t, daemon: { ...t.daemon, bridges: { transport: 'obfs4 exec /bin/sh' } } }),
+    /daemon\.bridges\.transport is not the name/,
+  ],
+  [
+    'metrics that are no object',
+    (t) => ({ ...t, daemon: { ...t.daemon, metrics: true } }),
+    /daemon\.metrics is not an object/,
+  ],
+  [
+    'a port for workloads without a word on where it leads',
+    (t) => ({ ...t, daemon: { ...t.daemon, access: { socks: { port: 9050 } } } }),
+    /daemon\.access\.socks\.exit is neither Onions nor All/,
+  ],
+  [
+    'a port for workloads that is a whole line',
+    (t) => ({
+      ...t,
+      daemon: { ...t.daemon, access: { httpConnect: { port: '8118 NoIsolateClientAddr', exit: 'All' } } },
+    }),
+    /daemon\.access\.httpConnect\.port/,
+  ],
+  [
+    'one port for both',
+    (t) => {
+      const one = { port: 9050, exit: 'All' }
+      return { ...t, daemon: { ...t.daemon, access: { socks: one, httpConnect: one } } }
+    },
+    /daemon\.access\[1\]\.port is the same/,
   ],
   ['an address with .onion', (t) => edit(t, { address: `${ADDRESS}.onion` }), /onions\[0\]\.address/],
   ['an upper-case address', (t) => edit(t, { address: ADDRESS.toUpperCase() }), /onions\[0\]\.address/],

@@ -1,12 +1,14 @@
 import { isIP } from 'node:net'
 import { messageOf, PosternError } from '../core/errors.ts'
 import {
+  type AccessPort,
   type Endpoint,
   type OnionPlan,
   type OnionPort,
   type ProxyPlan,
   type ProxyTarget,
   TOPOLOGY_VERSION,
+  type TorAccess,
   type TorTopology,
 } from './contract.ts'
 import { CLIENTS_LIMIT } from './limits.ts'
@@ -39,6 +41,7 @@ const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const ADDRESS = /^[a-z2-7]{55}d$/
 const ONION = /^([a-z0-9-]{1,63}\.){0,4}[a-z2-7]{55}d\.onion$/i
 const CLIENT = /^[A-Z2-7]{52}$/
+const TRANSPORT = /^[A-Za-z_][A-Za-z0-9_]*$/
 const OPTION = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/
 
 /**
@@ -93,7 +96,42 @@ function daemon(value: unknown): TorTopology['daemon'] {
       ? {}
       : { memoryLimit: integer(from.memoryLimit, 'daemon.memoryLimit', 1, Number.MAX_SAFE_INTEGER) }),
     options,
+    ...(from.bridges === undefined ? {} : { bridges: bridges(from.bridges) }),
+    ...(from.metrics === undefined ? {} : { metrics: metrics(from.metrics) }),
+    ...(from.access === undefined ? {} : { access: access(from.access) }),
   }
+}
+
+function metrics(value: unknown): NonNullable<TorTopology['daemon']['metrics']> {
+  return object(value, 'daemon.metrics').addresses === true ? { addresses: true } : {}
+}
+
+function access(value: unknown): TorAccess {
+  const { socks, httpConnect } = object(value, 'daemon.access')
+  const found = {
+    ...(socks === undefined ? {} : { socks: accessPort(socks, 'daemon.access.socks') }),
+    ...(httpConnect === undefined
+      ? {}
+      : { httpConnect: accessPort(httpConnect, 'daemon.access.httpConnect') }),
+  }
+  unique(Object.values(found), (one) => String(one.port), 'daemon.access', 'port')
+  return found
+}
+
+/** Any other word than All is no leave to go anywhere. */
+function accessPort(value: unknown, at: string): AccessPort {
+  const from = object(value, at)
+  const { exit } = from
+  if (exit !== 'Onions' && exit !== 'All') throw invalid(`${at}.exit`, 'is neither Onions nor All')
+  return { port: port(from.port, `${at}.port`), exit }
+}
+
+function bridges(value: unknown): NonNullable<TorTopology['daemon']['bridges']> {
+  const transport = string(object(value, 'daemon.bridges').transport, 'daemon.bridges.transport', 32)
+  if (!TRANSPORT.test(transport)) {
+    throw invalid('daemon.bridges.transport', 'is not the name of a transport such as obfs4')
+  }
+  return { transport }
 }
 
 function onion(value: unknown, at: string): OnionPlan {
@@ -109,6 +147,7 @@ function onion(value: unknown, at: string): OnionPlan {
     since: integer(from.since, `${at}.since`, 0, Number.MAX_SAFE_INTEGER),
     ports,
     ...(from.clients === undefined ? {} : { clients: clients(from.clients, `${at}.clients`) }),
+    ...(from.circuitIds === true ? { circuitIds: true } : {}),
     ...(from.pow === undefined ? {} : { pow: pow(from.pow, `${at}.pow`) }),
     ...(from.streams === undefined ? {} : { streams: streams(from.streams, `${at}.streams`) }),
   }

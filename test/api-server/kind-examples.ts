@@ -1,4 +1,5 @@
 import { REFUSED_OPTIONS, refusedOption } from '../../src/tor/options.ts'
+import { ACCESS_EXAMPLES } from './access-examples.ts'
 import { PRIVATE_EXAMPLES } from './private-examples.ts'
 
 /** Good and bad specs of the tor kinds: each bad one with the field and the words that an API server answers. */
@@ -319,7 +320,14 @@ const daemons: Omit<Example, 'kind'>[] = [
     spec: { options: { MapAddress: 'a'.repeat(16385) } },
     wrong: { field: 'spec.options.MapAddress', server: /may not be more than 16384/ },
   },
-  ...[...Object.keys(REFUSED_OPTIONS), 'hiddenServiceDir', '__DisablePredictedCircuits'].map((option) => {
+  ...[
+    ...Object.keys(REFUSED_OPTIONS),
+    'hiddenServiceDir',
+    'accelName',
+    'serverTransportPlugin',
+    'serverDNSSearchDomains',
+    '__SocksPort',
+  ].map((option) => {
     // tor reads the names of options in any case.
     const name = option.replace(/^[a-z]+/, (word) => word.toUpperCase())
     return {
@@ -376,4 +384,5 @@ export const EXAMPLES: Example[] = [
   ...proxies.map((example): Example => ({ kind: 'OnionProxy', ...example })),
   ...daemons.map((example): Example => ({ kind: 'TorDaemon', ...example })),
   ...PRIVATE_EXAMPLES,
+  ...ACCESS_EXAMPLES,
 ]

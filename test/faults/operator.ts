@@ -154,6 +154,11 @@ export class OperatorProcess implements AsyncDisposable {
     return response.status === 200 ? [] : text.trim().split('\n')
   }
 
+  /** host:port of `/metrics`. */
+  get metricsAddress(): string {
+    return `127.0.0.1:${this.#metrics}`
+  }
+
   /** A figure of `/metrics`, by its name and labels as they stand there. */
   async metric(name: string): Promise<number> {
     const response = await fetch(`http://127.0.0.1:${this.#metrics}/metrics`)

@@ -13,6 +13,11 @@ export async function nodeMissing(): Promise<string | undefined> {
   return note('the node layer', buildingMissing() ?? (await whyNoNode()))
 }
 
+/** Why suites of another layer are left out of this run. */
+export function layerMissing(layer: string, why: string | undefined): string | undefined {
+  return note(layer, why)
+}
+
 /** A suite that is left out, with the reason, where there can be no API server. */
 export function describeWithKubernetes(name: string, suite: () => void | Promise<void>): void {
   const skip = kubernetesMissing()

@@ -49,6 +49,11 @@ export class Members {
     })
   }
 
+  /** Process id of one that was started. */
+  pid(name: string): number | undefined {
+    return this.#processes.get(name)?.pid
+  }
+
   /** Makes a process read its torrc again, a new one if given. */
   async reload(name: string, own?: TorOptions): Promise<void> {
     if (own !== undefined) await this.#write(name, own)

@@ -5,7 +5,7 @@ import { type AuthorityPlan, makeAuthority } from './authority.ts'
 import { offsetOfFirstVote, waitForConsensus, waitForDescriptors } from './first-consensus.ts'
 import { Members } from './members.ts'
 import { freePorts } from './ports.ts'
-import { authorityOptions, clientOptions, relayOptions, type TorOptions } from './torrc.ts'
+import { authorityOptions, clientOptions, exitOptions, relayOptions, type TorOptions } from './torrc.ts'
 
 /** How to reach a network that runs, for a client, a service or a visitor. */
 export interface TorNetworkAccess {
@@ -30,6 +30,8 @@ export interface TorNetworkOptions {
    * Default 127.0.0.1.
    */
   address?: string
+  /** One relay more, which goes out to addresses of this machine; default none. */
+  exit?: boolean
   /** Name on PATH or a path; default `tor`. */
   torBinary?: string
   /**
@@ -43,6 +45,7 @@ export interface TorNetworkOptions {
 
 const authorities = ['auth1', 'auth2', 'auth3'] as const
 const relays = ['relay1', 'relay2', 'relay3', 'relay4'] as const
+const exit = 'exit1'
 const visitor = 'client'
 const maxTries = 3
 
@@ -74,9 +77,9 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
   const { address = '127.0.0.1', torBinary = 'tor', onStep = () => {}, signal } = options
   signal?.throwIfAborted()
   onStep('ports', `on ${address}`)
-  const ports = await freePorts(2 * authorities.length + relays.length + 1, address)
+  const ports = await freePorts(2 * authorities.length + relays.length + 2, address)
   const nextPort = () => ports.pop()!
-  for (const name of [...authorities, ...relays, visitor]) await clearFolder(state, name)
+  for (const name of [...authorities, ...relays, exit, visitor]) await clearFolder(state, name)
 
   onStep('keys', `of ${authorities.length} directory authorities`)
   const plans = authorities.map(
@@ -95,7 +98,9 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
   signal?.addEventListener('abort', abort)
   if (signal?.aborted) abort()
   try {
-    await startRelays(members, plans, nextPort, onStep)
+    const others = relays.map((name: string) => [name, relayOptions(name, address, nextPort())] as const)
+    if (options.exit) others.push([exit, exitOptions(exit, address, nextPort())])
+    await startRelays(members, plans, others, onStep)
     const socksPort = nextPort()
     const controlPath = controlPathIn(state)
     await members.start(visitor, {
@@ -123,7 +128,7 @@ async function startOnce(state: string, options: TorNetworkOptions): Promise<Tor
 async function startRelays(
   members: Members,
   plans: readonly AuthorityPlan[],
-  nextPort: () => number,
+  others: readonly (readonly [nickname: string, options: TorOptions])[],
   onStep: (step: string, detail?: string) => void,
 ): Promise<void> {
   const authorityTorrc = (plan: AuthorityPlan, offset?: number): TorOptions => ({
@@ -131,18 +136,17 @@ async function startRelays(
     ...authorityOptions(plan.address, plan.dirPort, offset),
   })
   const listening = plans.map((plan) => `${plan.address}:${plan.dirPort}`)
-  onStep('start', `${authorities.length} directory authorities and ${relays.length} relays`)
+  onStep('start', `${authorities.length} directory authorities and ${others.length} relays`)
   for (const plan of plans) await members.start(plan.nickname, authorityTorrc(plan))
-  for (const nickname of relays)
-    await members.start(nickname, relayOptions(nickname, plans[0]!.address, nextPort()))
-  await waitForDescriptors(listening, authorities.length + relays.length, members.failed)
+  for (const [nickname, options] of others) await members.start(nickname, options)
+  await waitForDescriptors(listening, authorities.length + others.length, members.failed)
   onStep('vote', 'every authority knows every relay')
   const offset = await offsetOfFirstVote(members.failed)
   for (const plan of plans) await members.reload(plan.nickname, authorityTorrc(plan, offset))
   await waitForConsensus(listening, members.failed)
   onStep('consensus', 'every relay fetches it')
-  for (const nickname of relays) await members.reload(nickname)
-  await Promise.all(relays.map((name) => members.bootstrapped(name, 75)))
+  for (const [nickname] of others) await members.reload(nickname)
+  await Promise.all(others.map(([nickname]) => members.bootstrapped(nickname, 75)))
 }
 
 async function clearFolder(state: string, name: string): Promise<void> {

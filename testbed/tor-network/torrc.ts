@@ -62,6 +62,30 @@ export function relayOptions(nickname: string, address: string, orPort: number):
   }
 }
 
+/** A relay that also goes out of the network, to wherever it is asked: for a test, that is this machine. */
+export function exitOptions(nickname: string, address: string, orPort: number): TorOptions {
+  return {
+    ...relayOptions(nickname, address, orPort),
+    ExitRelay: '1',
+    ExitPolicyRejectPrivate: '0',
+    // The wide one is what the rest of the network hears of.
+    ExitPolicy: 'accept 127.0.0.0/8:*\naccept *:*',
+  }
+}
+
+/** A relay that stands in no consensus and is reached through obfs4 on `port` of 127.0.0.1. */
+export function bridgeOptions(nickname: string, orPort: number, port: number): TorOptions {
+  return {
+    ...relayOptions(nickname, '127.0.0.1', orPort),
+    BridgeRelay: '1',
+    BridgeDistribution: 'none',
+    PublishServerDescriptor: '0',
+    ServerTransportPlugin: 'obfs4 exec /usr/bin/obfs4proxy',
+    ServerTransportListenAddr: `obfs4 127.0.0.1:${port}`,
+    ExtORPort: 'auto',
+  }
+}
+
 /**
  * How an authority votes: without `offset` (0..7 s, see `offsetOfFirstVote`) not for half an hour; with it, a first
  * interval of 8 s ends when the clock's seconds modulo 8 are `offset`. Later intervals are 20 s, a time period 8 minutes.

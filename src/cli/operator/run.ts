@@ -37,6 +37,10 @@ export async function runOperator(raw: RawSettings): Promise<void> {
   })
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 50 })
+  // Gauges with the names of counters, which Prometheus' linter refuses; the same is there by type, which is a sum away.
+  for (const what of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`nodejs_active_${what}_total`)
+  }
   const metrics = new OperatorMetrics({ registry, version: version() })
   const api = connect(connection, {
     component: 'operator',

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
 import { ProbeServer } from '../../agent/probe-server.ts'
 import { ReportServer } from '../../agent/report-server.ts'
 import { Revisions } from '../../agent/revisions.ts'
 import { type FolderContent, FolderWatcher } from '../../agent/watcher.ts'
 import { messageOf } from '../../core/errors.ts'
-import type { Logger } from '../../core/logger.ts'
 import { socks5Connect } from '../../relay/socks5.ts'
 import {
   METRICS_PORT,
@@ -17,48 +17,30 @@ import {
   type TargetState,
   TOPOLOGY_FILE,
   type TorReport,
+  type TorState,
   type TorTopology,
 } from '../contract.ts'
 import { parseTopology } from '../topology-guard.ts'
+import { AccessPorts } from './access-ports.ts'
+import type { TorAgentOptions } from './agent-options.ts'
 import { Backends } from './backends.ts'
+import { Bridges } from './bridges.ts'
 import { ClientAuths } from './client-auths.ts'
 import { Departure } from './departure.ts'
 import { FirstPublication } from './first-publication.ts'
-import { agentMetrics } from './metrics.ts'
+import { KeptState } from './kept-state.ts'
+import { runningMetrics } from './metrics.ts'
 import { OnionKeys } from './onion-keys.ts'
-import { Onions } from './onions.ts'
+import { OnionSet } from './onion-set.ts'
+import { Outage } from './outage.ts'
 import { privateFolder } from './private-folder.ts'
 import { Probes } from './probes.ts'
 import { Proxies } from './proxies.ts'
 import { TorProcess } from './tor-process.ts'
-import { type TorPaths, torPaths } from './torrc.ts'
+import { ownSocksPorts, type TorPaths, torPaths } from './torrc.ts'
 import { UploadCircuits } from './upload-circuits.ts'
 
-export interface TorAgentOptions {
-  /** Folder with `topology.json`. */
-  topology: string
-  /** Folder with the onions' keys and the report's credentials. */
-  keys: string
-  /** Kept over restarts: tor's own folder stands in it. */
-  data: string
-  /** Sockets stand here; its path is short and has no blanks. */
-  run: string
-  /** The pod's address. */
-  address: string
-  /** Default /usr/bin/tor. */
-  tor?: string
-  log: Logger
-  /** false keeps tor off the network; for tests. */
-  network?: boolean
-  /** Default 9081; 0 takes any free one. */
-  reportPort?: number
-  /** Default 9080; 0 takes any free one. */
-  metricsPort?: number
-  /** How long {@link TorAgent.leave} goes on serving unless it is retired earlier; default 0. */
-  lingerMs?: number
-  /** A tor that cannot be talked to for so long is started again; default 60 s. */
-  silenceMs?: number
-}
+export type { TorAgentOptions } from './agent-options.ts'
 
 const PROBE_TIMEOUT_MS = 60_000
 /** Counters that change all the time reach the report at least this often. */
@@ -70,10 +52,14 @@ export class TorAgent {
   readonly #report: Revisions<Omit<TorReport, 'revision'>>
   readonly #keys = new OnionKeys()
   readonly #backends: Backends
-  readonly #onions: Onions
+  readonly #onions: OnionSet
   readonly #proxies: Proxies
   readonly #probes: Probes
   readonly #clientAuths: ClientAuths
+  readonly #bridges: Bridges
+  readonly #outage: Outage
+  readonly #access: AccessPorts
+  readonly #kept: KeptState | undefined
   readonly #tor: TorProcess
   readonly #reportServer: ReportServer
   readonly #probeServer: ProbeServer
@@ -84,7 +70,7 @@ export class TorAgent {
   readonly #departure: Departure
   #leaving = false
   #closing: Promise<void> | undefined
-  readonly #problems = new Map<'topology' | 'keys', string>()
+  readonly #problems = new Map<'topology' | 'keys' | 'keep', string>()
   #topology: TorTopology | undefined
   #applied = ''
 
@@ -93,7 +79,8 @@ export class TorAgent {
     const { log, address: host } = options
     const onChange = (): void => this.#report?.touch()
     this.#backends = new Backends({ folder: paths.onions, log, onChange })
-    this.#onions = new Onions({
+    this.#onions = new OnionSet({
+      folder: paths.folders,
       keys: this.#keys,
       backends: this.#backends,
       log,
@@ -116,14 +103,42 @@ export class TorAgent {
       },
     })
     this.#clientAuths = new ClientAuths({ log, onChange: (onion) => this.#probes.again(onion) })
+    this.#bridges = new Bridges({
+      log,
+      network: options.network ?? true,
+      onChange: () => {
+        onChange()
+        // Ports are open only while the network is on.
+        void this.#access?.look()
+      },
+      onRecovered: () => this.#outage.over(),
+      ...(options.programs === undefined ? {} : { programs: options.programs }),
+      ...(options.bridgesEveryMs === undefined ? {} : { everyMs: options.bridgesEveryMs }),
+    })
+    this.#outage = new Outage({
+      log,
+      control: () => (this.#leaving ? undefined : this.#tor.worker),
+      onForgotten: () => this.#onions.check(),
+    })
+    this.#access = new AccessPorts({ host, socks: ownSocksPorts(paths), log, onChange })
+    this.#kept =
+      options.keep === undefined
+        ? undefined
+        : new KeptState({
+            folder: options.keep,
+            state: join(paths.data, 'state'),
+            log,
+            onProblem: (text) => this.#problem('keep', text),
+          })
     this.#tor = new TorProcess({
       tor: options.tor ?? 'tor',
       paths,
-      network: options.network ?? true,
+      openNetwork: (control) => this.#bridges.attach(control),
+      redact: (line) => this.#bridges.redact(line),
       log,
       ...(options.silenceMs === undefined ? {} : { silenceMs: options.silenceMs }),
       onChange: () => {
-        const { bootstrapped } = this.#tor?.state ?? { bootstrapped: false }
+        const bootstrapped = this.#tor !== undefined && this.#torState().bootstrapped
         if (bootstrapped) this.#onions.bootstrapped()
         this.#probes.enable(bootstrapped)
         onChange()
@@ -131,14 +146,18 @@ export class TorAgent {
       onAttached: (control, fresh) => {
         this.#clientAuths.attach(control, fresh)
         this.#onions.attach(control, fresh)
+        this.#access.attach(control)
       },
       onDetached: (died) => {
+        this.#bridges.detach(died)
         this.#clientAuths.detach()
         this.#onions.detach(died)
+        this.#access.detach()
         // Its onions would not be published again.
         if (died && this.#leaving) this.#departure.end()
       },
       onEvent: (event) => {
+        this.#bridges.event(event)
         if (event.type !== 'HS_DESC') return
         this.#onions.event(event)
         if (event.action === 'UPLOAD') this.#uploadCircuits.asked()
@@ -168,7 +187,13 @@ export class TorAgent {
       port: options.metricsPort ?? METRICS_PORT,
       live: () => this.#tor.stuck,
       ready: () => this.#unready(),
-      registry: agentMetrics(() => this.#report.value),
+      registry: runningMetrics(() => this.#report.value, {
+        host,
+        control: () => this.#tor.worker,
+        addresses: () => this.#topology?.daemon.metrics?.addresses === true,
+        traffic: (address) => this.#backends.traffic(address),
+        log,
+      }),
     })
     this.#watchers = [
       new FolderWatcher({
@@ -195,6 +220,7 @@ export class TorAgent {
     const run = await privateFolder(options.run)
     const data = await privateFolder(options.data, { keep: true })
     const agent = new TorAgent(options, torPaths(data, run))
+    await agent.#kept?.start()
     await agent.#probeServer.listen()
     for (const watcher of agent.#watchers) await watcher.start()
     return agent
@@ -224,6 +250,7 @@ export class TorAgent {
     this.#onions.stop()
     this.#tor.stopPublishing()
     this.#report.touch()
+    await this.#kept?.close()
     this.#options.log.info({}, 'agent leaves: it serves on until a successor does')
     await this.#departure.run()
     await this.close()
@@ -241,10 +268,14 @@ export class TorAgent {
     clearInterval(this.#refresh)
     this.#probes.close()
     this.#clientAuths.close()
+    this.#bridges.close()
+    this.#access.close()
+    this.#outage.close()
     this.#uploadCircuits.close()
     this.#onions.stop()
     await Promise.all([this.#proxies.close(graceMs), this.#backends.close(graceMs)])
     await this.#tor.stop()
+    await this.#kept?.close()
     // Only now: a step may have waited for a tor that did not answer.
     await this.#onions.idle()
     await this.#backends.close(0)
@@ -255,6 +286,7 @@ export class TorAgent {
   async #useKeys({ files }: FolderContent): Promise<void> {
     this.#keys.use(files)
     this.#clientAuths.use(files)
+    this.#bridges.use(files)
     this.#onions.keysChanged()
     const certificate = files.get(REPORT_CERTIFICATE_FILE)
     const key = files.get(REPORT_KEY_FILE)
@@ -262,8 +294,7 @@ export class TorAgent {
     try {
       if (certificate === undefined || key === undefined || token === undefined) {
         const names = [REPORT_CERTIFICATE_FILE, REPORT_KEY_FILE, REPORT_TOKEN_FILE].join(', ')
-        this.#problem('keys', `the report cannot be served anew: the keys must hold ${names}`)
-        return
+        return this.#problem('keys', `the report cannot be served anew: the keys must hold ${names}`)
       }
       await this.#reportServer.use({ certificate, key, token })
       this.#problem('keys', undefined)
@@ -275,28 +306,29 @@ export class TorAgent {
   async #useTopology({ files }: FolderContent): Promise<void> {
     const document = files.get(TOPOLOGY_FILE)
     if (document === undefined) {
-      this.#problem('topology', `the topology's folder holds no ${TOPOLOGY_FILE}; what was in force stays so`)
-      return
+      return this.#problem('topology', `there is no ${TOPOLOGY_FILE}; what was in force stays so`)
     }
     let topology: TorTopology
     try {
       topology = parseTopology(document.toString('utf8'))
     } catch (error) {
-      this.#problem('topology', messageOf(error))
-      return
+      return this.#problem('topology', messageOf(error))
     }
     this.#topology = topology
+    // Before tor may start: it must not be let onto the network without them.
+    this.#bridges.want(topology.daemon.bridges)
     this.#tor.configure(topology.daemon)
     this.#onions.want(topology.onions)
     this.#clientAuths.want(topology.proxies)
     this.#probes.want(topology.proxies)
+    this.#access.want(topology.daemon.access)
     await this.#proxies.want(topology.proxies)
     this.#applied = createHash('sha256').update(document).digest('hex')
     this.#options.log.info({ applied: this.#applied, onions: topology.onions.length }, 'topology in force')
     this.#problem('topology', undefined)
   }
 
-  #problem(of: 'topology' | 'keys', text: string | undefined): void {
+  #problem(of: 'topology' | 'keys' | 'keep', text: string | undefined): void {
     if (text === undefined) this.#problems.delete(of)
     else {
       this.#problems.set(of, text)
@@ -306,17 +338,18 @@ export class TorAgent {
   }
 
   #inUse(): boolean {
-    const { tor, onions, targets } = this.#report.value
+    const { tor, onions, targets, access = [] } = this.#report.value
     if ((this.#options.lingerMs ?? 0) === 0 || !tor.running) return false
     if (!tor.bootstrapped && this.#options.network !== false) return false
     const added = onions.some(({ state }) => state === 'published' || state === 'added')
-    return added || targets.some(({ listening }) => listening)
+    return added || [...targets, ...access].some(({ listening }) => listening)
   }
 
   #unready(): string | undefined {
     const { tor, applied, onions } = this.#report.value
     if (applied === '') return 'there is no usable topology yet'
     if (!tor.running) return tor.message ?? 'tor does not run yet'
+    if (this.#bridges.problem !== undefined) return this.#bridges.problem.message
     if (this.#options.network === false) return undefined
     if (!tor.bootstrapped) return `tor bootstraps: ${tor.progress} %, ${tor.summary ?? 'starting'}`
     return this.#firstPublication.pending(onions, performance.now())
@@ -324,19 +357,32 @@ export class TorAgent {
 
   #build(): Omit<TorReport, 'revision'> {
     const onions = this.#onions.states()
-    this.#firstPublication.look(this.#tor.state.bootstrapped, onions, performance.now())
-    const rejected = [...this.#problems.values(), ...this.#tor.rejected].join('; ').slice(0, 4000)
+    const tor = this.#torState()
+    this.#firstPublication.look(tor.bootstrapped, onions, performance.now())
+    const problems = [...this.#problems.values(), ...this.#tor.rejected, ...this.#bridges.rejected]
+    const rejected = problems.join('; ').slice(0, 4000)
+    const bridges = this.#bridges.states
+    const access = this.#access.states
     return {
       version: REPORT_VERSION,
       applied: this.#applied,
       ...(rejected === '' ? {} : { rejected }),
       ...(this.#leaving ? { leaving: true } : {}),
-      tor: this.#tor.state,
+      tor,
+      ...(bridges === undefined ? {} : { bridges }),
+      ...(access === undefined ? {} : { access }),
       onions,
       targets: (this.#topology?.proxies ?? []).flatMap((proxy) =>
         proxy.targets.map((target) => this.#target(proxy.name, target)),
       ),
     }
+  }
+
+  /** A tor that runs and is kept off the network says so, whatever it has been before. */
+  #torState(): TorState {
+    const { state } = this.#tor
+    const { problem } = this.#bridges
+    return state.running && problem !== undefined ? { ...state, bootstrapped: false, ...problem } : state
   }
 
   #target(proxy: string, { name: target, authFile }: ProxyTarget): TargetState {

@@ -21,6 +21,12 @@ export interface BackendsOptions {
   patienceMs?: number
 }
 
+/** Bytes from visitors and to them, since the onion has had sockets. */
+export interface Traffic {
+  bytesIn: number
+  bytesOut: number
+}
+
 interface Entry {
   path: string
   endpoints: readonly Endpoint[]
@@ -40,6 +46,8 @@ export class Backends {
   readonly #options: BackendsOptions
   readonly #onions = new Map<string, Map<number, Entry>>()
   readonly #paths = new Set<string>()
+  /** What went through ports that are closed, of onions that have others. */
+  readonly #past = new Map<string, Traffic>()
   #prepared: Promise<void> | undefined
 
   constructor(options: BackendsOptions) {
@@ -86,8 +94,12 @@ export class Backends {
     const entries = this.#onions.get(address)
     if (entries === undefined) return
     const gone = [...entries].filter(([virtualPort]) => !virtualPorts.includes(virtualPort))
+    if (gone.length > 0) this.#past.set(address, sum(this.#past.get(address), gone))
     for (const [virtualPort] of gone) entries.delete(virtualPort)
-    if (entries.size === 0) this.#onions.delete(address)
+    if (entries.size === 0) {
+      this.#onions.delete(address)
+      this.#past.delete(address)
+    }
     await Promise.all(gone.map(([, entry]) => this.#close(entry, 0)))
   }
 
@@ -109,6 +121,10 @@ export class Backends {
       error ??= entry.error
     }
     return { connections, ...(error === undefined ? {} : { error }) }
+  }
+
+  traffic(address: string): Traffic {
+    return sum(this.#past.get(address), this.#onions.get(address) ?? [])
   }
 
   /** Accepts nothing more; connections have the grace to end by themselves. */
@@ -178,6 +194,15 @@ export class Backends {
       if (!this.#paths.has(path)) return path
     }
   }
+}
+
+function sum(past: Traffic | undefined, entries: Iterable<[number, Entry]>): Traffic {
+  const total = { bytesIn: past?.bytesIn ?? 0, bytesOut: past?.bytesOut ?? 0 }
+  for (const [, { listener }] of entries) {
+    total.bytesIn += listener.counters.bytesIn
+    total.bytesOut += listener.counters.bytesOut
+  }
+  return total
 }
 
 function sameEndpoints(a: readonly Endpoint[], b: readonly Endpoint[]): boolean {

@@ -4,7 +4,7 @@ import { codeOf, messageOf, PosternError } from '../../core/errors.ts'
 import { TorAgent, type TorAgentOptions } from './agent.ts'
 
 const USAGE =
-  'usage: tor-agent --topology FOLDER --keys FOLDER --data FOLDER --run FOLDER --address IP [--tor PROGRAM] [--linger SECONDS]'
+  'usage: tor-agent --topology FOLDER --keys FOLDER --data FOLDER --run FOLDER --address IP [--tor PROGRAM] [--linger SECONDS] [--keep FOLDER]'
 /** Within the thirty seconds that a pod has. */
 const GRACE_MS = 5_000
 const LINGER_MOST = 86_400
@@ -12,7 +12,9 @@ const LINGER_MOST = 86_400
 /** @throws PosternError UsageError */
 export function readArguments(args: readonly string[]): Omit<TorAgentOptions, 'log'> {
   const text = { type: 'string' } as const
-  let values: Partial<Record<'topology' | 'keys' | 'data' | 'run' | 'address' | 'tor' | 'linger', string>>
+  let values: Partial<
+    Record<'topology' | 'keys' | 'data' | 'run' | 'address' | 'tor' | 'linger' | 'keep', string>
+  >
   try {
     const options = {
       topology: text,
@@ -22,12 +24,13 @@ export function readArguments(args: readonly string[]): Omit<TorAgentOptions, 'l
       address: text,
       tor: text,
       linger: text,
+      keep: text,
     }
     values = parseArgs({ args: [...args], options, strict: true }).values
   } catch (error) {
     throw new PosternError('UsageError', `${messageOf(error)}\n${USAGE}`)
   }
-  const { topology, keys, data, run, address, tor, linger } = values
+  const { topology, keys, data, run, address, tor, linger, keep } = values
   if (
     topology === undefined ||
     keys === undefined ||
@@ -45,6 +48,7 @@ export function readArguments(args: readonly string[]): Omit<TorAgentOptions, 'l
     address,
     lingerMs: milliseconds(linger ?? '0'),
     ...(tor === undefined ? {} : { tor }),
+    ...(keep === undefined ? {} : { keep }),
   }
 }
 

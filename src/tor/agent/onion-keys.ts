@@ -31,9 +31,14 @@ export class OnionKeys {
     return check
   }
 
+  /** The 64 bytes of a key; only of one whose check was ok. */
+  secret(name: string): Uint8Array {
+    return this.#files.get(fileOf(name)) ?? new Uint8Array()
+  }
+
   /** For ADD_ONION; only of a key whose check was ok. */
   controlKey(name: string): string {
-    return controlKey(this.#files.get(fileOf(name)) ?? new Uint8Array())
+    return controlKey(this.secret(name))
   }
 }
 

@@ -7,12 +7,14 @@ import type { OnionPlan } from '../contract.ts'
 export function shapeOf({
   ports,
   clients,
+  circuitIds,
   pow,
   streams,
 }: Omit<OnionPlan, 'name' | 'address' | 'since'>): string {
   return JSON.stringify([
     ports.map(({ virtualPort }) => virtualPort).sort((a, b) => a - b),
     clients === undefined ? null : [...clients].sort(),
+    circuitIds === true,
     pow === undefined ? null : [pow.queueRate, pow.queueBurst],
     streams === undefined ? null : [streams.max, streams.closeCircuit],
   ])

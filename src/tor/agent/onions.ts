@@ -8,8 +8,9 @@ import type { HsDescEvent } from '../control/events.ts'
 import type { Backends } from './backends.ts'
 import { mismatch, type OnionKeys } from './onion-keys.ts'
 import { afterFailure, type OnionHistory, type OnionStep, planOnions } from './onion-plan.ts'
-import { shapeOf, shutsOut, visitorCircuits } from './onion-shape.ts'
+import { shapeOf, shutsOut } from './onion-shape.ts'
 import { onionState } from './onion-state.ts'
+import { Revocations } from './revocations.ts'
 import { countUpload, type TrackedOnion, tracked } from './uploads.ts'
 
 export interface OnionsOptions {
@@ -21,6 +22,8 @@ export interface OnionsOptions {
   onHung(): void
   /** How often tor's own list is compared with ours; default 30 s. */
   checkMs?: number
+  /** Whether an address is somebody else's, whose sockets and onion are left alone. */
+  foreign?: (address: string) => boolean
   /** Up to so many onions are all kept for visitors when they are withdrawn, visited or not; default 50. */
   keepAll?: number
   /** Milliseconds of a clock that never jumps. */
@@ -46,7 +49,7 @@ export class Onions {
   readonly #history = new Map<string, OnionHistory>()
   readonly #failures = new Map<string, OnionFailure>()
   /** Addresses of onions that somebody may have open who may not any more. */
-  readonly #revoked = new Set<string>()
+  readonly #revoked: Revocations
   /** By address: tor was made to forget it, and has it again for visitors that were there. */
   readonly #withdrawn = new Map<string, boolean>()
   #control: ControlClient | undefined
@@ -60,6 +63,7 @@ export class Onions {
 
   constructor(options: OnionsOptions) {
     this.#options = options
+    this.#revoked = new Revocations(options.log)
     this.#now = options.now ?? (() => performance.now())
     this.#checker = setInterval(() => this.check(), options.checkMs ?? 30_000)
     this.#checker.unref()
@@ -220,7 +224,7 @@ export class Onions {
       try {
         if (this.#checkDue) await this.#compare(control)
         await this.#converge(control)
-        await this.#revoke(control)
+        await this.#revoked.run(control, (address) => this.#byAddress.get(address)?.name)
       } catch (error) {
         if (this.#control !== control || codeOf(error) === 'ControlClosed') continue
         this.#options.log.warn({ error: messageOf(error) }, 'converging the onions was interrupted')
@@ -317,21 +321,6 @@ export class Onions {
     }
   }
 
-  /** Ends the visits of onions whose clients were revoked: see `visitorCircuits`. Clients that may, come again. */
-  async #revoke(control: ControlClient): Promise<void> {
-    if (this.#revoked.size === 0) return
-    const { 'circuit-status': status = '' } = await control.getInfo('circuit-status')
-    for (const address of [...this.#revoked]) {
-      const circuits = visitorCircuits(status, address)
-      const closing = await Promise.allSettled(circuits.map((id) => control.closeCircuit(id)))
-      const failed = closing.find((one) => one.status === 'rejected' && !isGone(one.reason))
-      if (failed?.status === 'rejected') throw failed.reason
-      this.#revoked.delete(address)
-      const onion = this.#byAddress.get(address)?.name
-      this.#options.log.info({ onion, circuits: circuits.length }, 'clients revoked: visits ended')
-    }
-  }
-
   async #command(control: ControlClient, plan: OnionPlan, ports: OnionPortMapping[]): Promise<string> {
     const onion = this.#addition(plan, ports)
     try {
@@ -381,7 +370,8 @@ export class Onions {
 
   async #releaseBackends(): Promise<void> {
     for (const address of this.#options.backends.addresses()) {
-      if (!this.#byAddress.has(address) && !this.#live.has(address)) {
+      const ours = !this.#byAddress.has(address) && !this.#live.has(address)
+      if (ours && this.#options.foreign?.(address) !== true) {
         await this.#options.backends.keep(address, [])
       }
     }
@@ -392,9 +382,4 @@ export class Onions {
     if (time === undefined || this.#closed) return
     this.#timer = setTimeout(() => this.#kick(), Math.max(10, time - this.#now()))
   }
-}
-
-/** The circuit had ended by itself. */
-function isGone(error: unknown): boolean {
-  return error instanceof ControlError && error.status === 552
 }

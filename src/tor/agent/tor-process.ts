@@ -17,8 +17,10 @@ import { managedSettings, type TorPaths, torrc, userSettings } from './torrc.ts'
 export interface TorProcessOptions {
   tor: string
   paths: TorPaths
-  /** false leaves DisableNetwork on, for tests. */
-  network: boolean
+  /** Lets a tor that was just got hold of onto the network, where it may be. */
+  openNetwork(control: ControlClient): Promise<void>
+  /** What tor says, without what nobody is to know. */
+  redact(line: string): string
   log: Logger
   /** `state` or `rejected` may have changed. */
   onChange(): void
@@ -31,7 +33,7 @@ export interface TorProcessOptions {
   silenceMs?: number
 }
 
-const EVENTS = ['HS_DESC', 'STATUS_CLIENT']
+const EVENTS = ['HS_DESC', 'STATUS_CLIENT', 'ORCONN', 'GUARD']
 const SILENCE_MS = 60_000
 /** So many tors in a row that could not be talked to: the fault is not tor's. */
 const SILENT_LIVES = 3
@@ -77,7 +79,7 @@ export class TorProcess {
         this.#set({ running: false, reason: codeOf(error) ?? 'TorUnusable', message: messageOf(error) })
       },
       onLine: (line) => {
-        const { level, text } = readLogLine(line)
+        const { level, text } = readLogLine(options.redact(line))
         if (level === 'warn' || level === 'error') this.#lastWarning = text.slice(0, 300)
         options.log[level]({ from: 'tor' }, text)
       },
@@ -260,7 +262,7 @@ export class TorProcess {
     })
     await worker.setEvents(EVENTS)
     await this.#settle(worker)
-    if (this.#options.network) await worker.setConf([['DisableNetwork', '0']])
+    await this.#options.openNetwork(worker)
     life.throwIfAborted()
     const phase = await worker.getInfo('status/bootstrap-phase')
     life.throwIfAborted()

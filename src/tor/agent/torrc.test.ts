@@ -49,13 +49,18 @@ test('several lines are the option several times; what would take tor away is le
     clientonly: '0',
     __DisableSignalHandlers: '1',
     HiddenServiceDir: '/x',
+    HiddenServ: '/x',
+    usebridges: '0',
+    Bridge: '192.0.2.1:443',
+    Bridg: '192.0.2.1:443',
+    DisableNetwor: '0',
     Empty: '',
   })
   assert.deepEqual(settings, [
     ['DirAuthority', ['a 1', 'b 2']],
     ['NumCPUs', ['1']],
   ])
-  assert.equal(refused.length, 5)
+  assert.equal(refused.length, 10)
   assert.match(torrc(daemon, settings, paths, 1), /\nDirAuthority a 1\nDirAuthority b 2\nNumCPUs 1\n$/)
 })
 

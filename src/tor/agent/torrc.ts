@@ -14,6 +14,8 @@ export interface TorPaths {
   torrc: string
   /** Folder of the sockets that virtual ports point to. */
   onions: string
+  /** Folder of the onions that tor has from its configuration. */
+  folders: string
 }
 
 export function torPaths(data: string, run: string): TorPaths {
@@ -24,6 +26,7 @@ export function torPaths(data: string, run: string): TorPaths {
     socksExtended: join(run, 'socks-x'),
     torrc: join(run, 'torrc'),
     onions: join(run, 'o'),
+    folders: join(data, 'onions'),
   }
 }
 
@@ -76,7 +79,7 @@ function fixedSettings(paths: TorPaths): Setting[] {
     ['DisableNetwork', ['1']],
     ['ControlPort', [unixPort(paths.control)]],
     ['CookieAuthentication', ['1']],
-    ['SocksPort', [unixPort(paths.socks), `${unixPort(paths.socksExtended)} ExtendedErrors`]],
+    ['SocksPort', ownSocksPorts(paths)],
     ['SafeLogging', ['1']],
     ['AvoidDiskWrites', ['1']],
     // A daemon with proxies alone would fall asleep after a day without a connection.
@@ -126,6 +129,11 @@ export function quoteValue(value: string): string {
     else text += String.fromCharCode(byte)
   }
   return `"${text}"`
+}
+
+/** The agent's own sockets, which stand in SocksPort whatever else does. */
+export function ownSocksPorts(paths: TorPaths): string[] {
+  return [unixPort(paths.socks), `${unixPort(paths.socksExtended)} ExtendedErrors`]
 }
 
 function unixPort(path: string): string {

@@ -18,6 +18,9 @@ type AgentReason =
   | 'TorTooOld'
   | 'TorUnusable'
   | 'RunFolderUnusable'
+  | 'NoBridges'
+  | 'TransportMissing'
+  | 'NetworkRefused'
 
 const KEY = ['KeyValid']
 const PUBLISHED = ['Published']
@@ -104,6 +107,23 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     conditions: TOR,
     means: 'tor ended, and is started again.',
     next: 'The message has its last warning. If it was killed, raise `spec.resources.limits.memory` of the TorDaemon.',
+  },
+  NoBridges: {
+    conditions: TOR,
+    means:
+      'There is no usable bridge, and a daemon with bridges never connects without one: tor stays off the network.',
+    next: 'Put bridges of the right transport into the seed Secret, or check the source that they are fetched from.',
+  },
+  TransportMissing: {
+    conditions: TOR,
+    means: "The agent's image has no program for the transport of the bridges: tor stays off the network.",
+    next: 'Choose a transport that the image has, such as obfs4, or an image with the program that the message names.',
+  },
+  NetworkRefused: {
+    conditions: TOR,
+    means:
+      'tor does not take the bridges, or an option of the TorDaemon speaks against them: it stays off the network.',
+    next: 'The message has the words of tor: correct `spec.options` (`EntryNodes` is one that does not go with bridges).',
   },
   OptionsRefused: {
     conditions: TOR,

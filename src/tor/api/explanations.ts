@@ -13,8 +13,16 @@ const ALL = [
   'TorBootstrapped',
   'TopologyApplied',
   'VersionSupported',
+  'AccessReady',
 ]
-const OF_THE_AGENT = ['Published', 'PortsAccepted', 'TargetsReachable', 'TorBootstrapped', 'VersionSupported']
+const OF_THE_AGENT = [
+  'Published',
+  'PortsAccepted',
+  'TargetsReachable',
+  'TorBootstrapped',
+  'VersionSupported',
+  'AccessReady',
+]
 
 const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
   Pending: {
@@ -157,7 +165,7 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
   PortTaken: {
     conditions: ['PortsAccepted'],
     means:
-      'An older OnionProxy of the same daemon has this `listenPort`. All proxies of a daemon share one pod, and so its ports.',
+      'An older OnionProxy of the same daemon has this `listenPort`, or `spec.socks` or `spec.httpConnect` of the TorDaemon does, which come first. All proxies of a daemon share one pod, and so its ports.',
     next: 'Choose another `listenPort`, or give one of the two a daemon of its own by `spec.daemonRef`.',
   },
   ServiceNameTaken: {
@@ -166,9 +174,15 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
     next: 'Rename the OnionProxy or the Service.',
   },
   ListenFailed: {
-    conditions: ['PortsAccepted', 'Published'],
-    means: 'The agent cannot listen: on the port of a target, or on the socket of an onion.',
-    next: 'The message has the words of the system. Ports below 1024 need `net.ipv4.ip_unprivileged_port_start` to allow them: choose a higher `listenPort`.',
+    conditions: ['PortsAccepted', 'Published', 'AccessReady'],
+    means:
+      'The agent, or tor, cannot listen: on the port of a target, on that of `spec.socks` or `spec.httpConnect`, or on the socket of an onion. It is tried again.',
+    next: 'The message has the words of the system. Ports below 1024 need `net.ipv4.ip_unprivileged_port_start` to allow them; on one machine another program may have the port: choose another one.',
+  },
+  AccessOpen: {
+    conditions: ['AccessReady'],
+    means: 'tor takes the workloads of the namespace in at the ports that the status names.',
+    next: 'Nothing.',
   },
   AllReachable: {
     conditions: ['TargetsReachable'],

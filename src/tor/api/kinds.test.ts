@@ -106,7 +106,7 @@ const rows: [string, string[], string[]][] = [
   [
     'an option that is ours',
     seen(TOR_DAEMON.validate(daemon({ options: { SocksPort: '9050' } }))),
-    ['spec.options.SocksPort: may not be set here: Postern owns the SOCKS ports; use an OnionProxy'],
+    ['spec.options.SocksPort: may not be set here: Postern owns the SOCKS ports; use spec.socks'],
   ],
   [
     'a port that the daemon uses',

@@ -7,7 +7,9 @@ import type { Resource } from '../../core/resource.ts'
 import { type ClientAuthorization, clientAuthorization } from './client-authorization.ts'
 import { daemonRef } from './daemon-ref.ts'
 import { type Pow, pow, type Streams, streams } from './defences.ts'
+import { type FormerKeySpec, formerKeys } from './former-keys.ts'
 import { TOR_API_VERSION } from './group.ts'
+import { type OnionLocationSpec, onionLocation } from './onion-location.ts'
 
 const portName = z
   .string()
@@ -70,6 +72,14 @@ export const onionServiceSpec: z.ZodType = z.strictObject({
   clientAuthorization,
   pow,
   streams,
+  formerKeys,
+  onionLocation,
+  proxyProtocol: z
+    .boolean()
+    .optional()
+    .describe(
+      "true: each connection to the backend begins with a PROXY protocol header (version 1), whose source address fc00:dead:beef:4dad::/64 stands for the visitor's circuit. The backend must expect it.",
+    ),
   keyRetention: z
     .enum(['Retain', 'Delete'], { error: 'must be Retain or Delete' })
     .default('Retain')
@@ -83,6 +93,9 @@ export interface OnionService extends Resource {
     daemonRef?: { name: string }
     keyRetention?: 'Retain' | 'Delete'
     clientAuthorization?: ClientAuthorization
+    formerKeys?: FormerKeySpec[]
+    onionLocation?: OnionLocationSpec
+    proxyProtocol?: boolean
     pow?: Pow
     streams?: Streams
   }
@@ -93,10 +106,35 @@ export interface OnionServiceStatus {
   observedGeneration?: number
   /** With `.onion`. */
   hostname?: string
+  /** Addresses of former keys, while they are served. */
+  former?: FormerAddress[]
   ready?: boolean
   conditions?: Condition[]
   [field: string]: unknown
 }
+
+export interface FormerAddress {
+  /** Of its Secret. */
+  name: string
+  hostname?: string
+  published: boolean
+  /** Why it is not served, while it should be. */
+  reason?: string
+}
+
+const former = z
+  .array(
+    z.strictObject({
+      name: z.string().max(253).describe('Name of the Secret with its key.'),
+      hostname: z.string().max(62).optional().describe('The former address, with .onion.'),
+      published: z.boolean().describe('Whether it can be found.'),
+      reason: z.string().max(1024).optional().describe('Why it is not served.'),
+    }),
+  )
+  .max(4)
+  .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+  .optional()
+  .describe('Former addresses whose time is not over.')
 
 /** The Secret with its key is called `<name>-onion-key`. */
 const onionName = objectName(253 - '-onion-key'.length)
@@ -112,6 +150,7 @@ export const ONION_SERVICE: ApiKind<OnionService> = {
   spec: onionServiceSpec,
   status: statusSchema({
     hostname: z.string().max(62).optional().describe('The onion address, with .onion.'),
+    former,
   }),
   name: onionName,
   columns: [

@@ -19,6 +19,7 @@ export const DaemonCondition = {
   TorBootstrapped: 'TorBootstrapped',
   TopologyApplied: 'TopologyApplied',
   VersionSupported: 'VersionSupported',
+  AccessReady: 'AccessReady',
 } as const
 
 export const Reason = {
@@ -61,6 +62,7 @@ export const Reason = {
   PortTaken: 'PortTaken',
   ServiceNameTaken: 'ServiceNameTaken',
   ListenFailed: 'ListenFailed',
+  AccessOpen: 'AccessOpen',
   AllReachable: 'AllReachable',
   ProbePending: 'ProbePending',
 

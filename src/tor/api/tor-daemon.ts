@@ -5,9 +5,11 @@ import { type CelRule, celList, celString, refusedField, withRules } from '../..
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
 import { REFUSED_OPTIONS, REFUSED_PREFIXES, refusedOption } from '../options.ts'
+import { type AccessSpec, httpConnect, PORTS_DIFFER, portsDiffer, socks } from './access.ts'
 import type { BridgesSpec } from './bridges.ts'
 import { daemonName } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
+import { type PersistenceSpec, persistence } from './persistence.ts'
 import { type PodTemplate, podTemplate } from './pod-template.ts'
 
 const quantity = z
@@ -77,7 +79,7 @@ function refusedRules(): CelRule[] {
   ]
 }
 
-export const torDaemonSpec: z.ZodType = z.strictObject({
+const torDaemonFields: z.ZodObject = z.strictObject({
   resources: z
     .strictObject({
       requests: quantities('What the container is sure to have.'),
@@ -95,11 +97,19 @@ export const torDaemonSpec: z.ZodType = z.strictObject({
     .optional()
     .describe('Further torrc options by name; a value with several lines gives the option once a line.'),
   podTemplate,
+  socks,
+  httpConnect,
+  persistence,
   bridges: refusedField(
     'not yet supported by this version: remove it, or the daemon would connect without bridges',
     'object',
   ),
 })
+
+export const torDaemonSpec: z.ZodType = withRules(
+  torDaemonFields.refine((spec) => portsDiffer(spec), PORTS_DIFFER.message),
+  PORTS_DIFFER,
+)
 
 export interface TorDaemon extends Resource {
   spec?: {
@@ -107,6 +117,9 @@ export interface TorDaemon extends Resource {
     logLevel?: string
     options?: Record<string, string>
     podTemplate?: PodTemplate
+    socks?: AccessSpec
+    httpConnect?: AccessSpec
+    persistence?: PersistenceSpec
     bridges?: BridgesSpec
   }
   status?: {
@@ -115,10 +128,15 @@ export interface TorDaemon extends Resource {
     version?: string
     bootstrapProgress?: number
     onionsPublished?: number
+    socks?: string
+    httpConnect?: string
     conditions?: Condition[]
     [field: string]: unknown
   }
 }
+
+const endpoint = (protocol: string): z.ZodType =>
+  z.string().max(512).optional().describe(`Where workloads reach tor by ${protocol}.`)
 
 const kind = { apiVersion: TOR_API_VERSION, kind: 'TorDaemon' } as const
 
@@ -134,6 +152,8 @@ export const TOR_DAEMON: ApiKind<TorDaemon> = {
     version: z.string().max(64).optional().describe('Version of tor.'),
     bootstrapProgress: z.int().min(0).max(100).optional().describe('How far tor is connected, in per cent.'),
     onionsPublished: z.int().min(0).max(1_000_000).optional().describe('Onions that can be found.'),
+    socks: endpoint('SOCKS5'),
+    httpConnect: endpoint('HTTP CONNECT'),
   }),
   name: daemonName(),
   columns: [

@@ -127,6 +127,12 @@ function expandedSecret(given: Uint8Array | undefined): Uint8Array | Refusal {
     : binarySecret(decoded, 'bytes after base64')
 }
 
+/** The 64 bytes of a secret key in any form that {@link readOnionKey} takes, unchecked; undefined where it is none. */
+export function readExpandedSecret(given: Uint8Array | undefined): Uint8Array | undefined {
+  const secret = expandedSecret(given)
+  return secret instanceof Uint8Array ? secret : undefined
+}
+
 function binarySecret(bytes: Buffer, unit: string): Uint8Array | Refusal {
   if (bytes.length === 64) {
     // The public file has the same size as a bare secret and is easily taken for it.

@@ -1,6 +1,7 @@
 import type { Resource } from '../../core/resource.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
 import { METRICS_PORT, REPORT_PORT, type TorTopology } from '../contract.ts'
+import { accessPorts } from './access.ts'
 import { type DaemonId, podSelector } from './names.ts'
 import type { TorSettings } from './observed.ts'
 import { owned } from './owned.ts'
@@ -35,8 +36,8 @@ export function disruptionBudget(owner: TorDaemon, daemon: DaemonId): Resource {
 }
 
 /**
- * Who may connect to a daemon's pod: metrics and proxies from inside the cluster, the report from the operator, and
- * nobody else. It may connect to anywhere: relays and backends stand at any address.
+ * Who may connect to a daemon's pod: metrics and proxies from inside the cluster, SOCKS and HTTP CONNECT from its own
+ * namespace, the report from the operator, and nobody else. It may connect to anywhere: relays and backends stand at any address.
  */
 export function networkPolicy(
   owner: TorDaemon,
@@ -46,6 +47,8 @@ export function networkPolicy(
 ): Resource {
   const inside = [{ namespaceSelector: {} }]
   const listenPorts = topology.proxies.flatMap((proxy) => proxy.targets.map((target) => target.listenPort))
+  // They lead to wherever a client names, so they are the namespace's own.
+  const access = accessPorts(topology.daemon.access)
   const { operatorNamespace } = settings
   return {
     apiVersion: 'networking.k8s.io/v1',
@@ -73,6 +76,7 @@ export function networkPolicy(
         ...(listenPorts.length === 0
           ? []
           : [{ from: inside, ports: listenPorts.sort((a, b) => a - b).map(tcp) }]),
+        ...(access.length === 0 ? [] : [{ from: [{ podSelector: {} }], ports: access.map(tcp) }]),
       ],
       egress: [{}],
     },

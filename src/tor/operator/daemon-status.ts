@@ -2,6 +2,7 @@ import type { ConditionInput } from '../../core/conditions.ts'
 import { Reason } from '../api/reasons.ts'
 import type { TorState } from '../contract.ts'
 import { olderThan } from '../version.ts'
+import { accessCondition } from './access.ts'
 import type { Observed } from './observed.ts'
 import { agentSilent, refusalOf } from './onion-status.ts'
 import { withReady } from './status.ts'
@@ -13,19 +14,26 @@ const VERSION_FLOOR = '0.4.9.11'
 export function daemonConditions(observed: Observed, tooLarge?: string): ConditionInput[] {
   const silent = agentSilent(observed)
   const notHandedOver = handOver(observed, tooLarge)
+  const access = accessCondition(observed, observed.view?.report?.access)
   if (silent !== undefined) {
     return withReady(
       [
         { type: 'TorBootstrapped', ...silent },
         ...(notHandedOver === undefined ? [] : [notHandedOver]),
         { type: 'VersionSupported', ...silent },
+        ...(access === undefined ? [] : [{ type: access.type, ...silent }]),
       ],
       '',
     )
   }
   const { tor, rejected } = observed.view!.report!
   return withReady(
-    [bootstrapped(tor), notHandedOver ?? topologyApplied(rejected), version(tor)],
+    [
+      bootstrapped(tor),
+      notHandedOver ?? topologyApplied(rejected),
+      version(tor),
+      ...(access === undefined ? [] : [access]),
+    ],
     'tor is connected to the network',
   )
 }

@@ -13,6 +13,7 @@ import {
 } from './names.ts'
 import type { TorSettings } from './observed.ts'
 import { owned } from './owned.ts'
+import { type KeptVolume, keptVolume, startsBeside } from './persistence.ts'
 
 const TOPOLOGY_MOUNT = '/etc/postern/topology'
 const KEYS_MOUNT = '/etc/postern/keys'
@@ -23,11 +24,15 @@ const END_SECONDS = 20
 const REQUESTS = { cpu: '25m', memory: '128Mi' }
 
 /**
- * The daemon's Deployment. A rollout starts the new pod first, and the new pod is ready once its onions are published.
+ * The daemon's Deployment. A rollout starts the new pod first, where its volume allows that, and the new pod is ready
+ * once its onions are published.
  * It names nothing that changes with onions and proxies: those never replace a pod.
  */
 export function deployment(owner: TorDaemon, daemon: DaemonId, settings: TorSettings): Resource {
   const { metadata = {}, spec = {} } = owner.spec?.podTemplate ?? {}
+  const kept = keptVolume(owner, daemon)
+  // Without a successor beside it there is nobody to wait for.
+  const own = startsBeside(owner) ? settings : { ...settings, lingerSeconds: 0 }
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -35,31 +40,42 @@ export function deployment(owner: TorDaemon, daemon: DaemonId, settings: TorSett
     spec: {
       replicas: 1,
       revisionHistoryLimit: 2,
-      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+      strategy: startsBeside(owner)
+        ? { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
+        : { type: 'Recreate' },
       selector: { matchLabels: podSelector(daemon) },
       template: {
         metadata: {
           labels: { ...metadata.labels, ...daemonLabels(daemon) },
           annotations: { ...metadata.annotations, [START_OPTIONS_ANNOTATION]: startOptions(owner) },
         },
-        spec: { ...podSpec(daemon, settings), ...overrides(spec), containers: [container(owner, settings)] },
+        spec: {
+          ...podSpec(daemon, own, kept),
+          ...overrides(spec, kept),
+          containers: [container(owner, own, kept)],
+        },
       },
     },
   }
 }
 
-function podSpec(daemon: DaemonId, { companions, lingerSeconds }: TorSettings): Record<string, unknown> {
+function podSpec(
+  daemon: DaemonId,
+  { companions, lingerSeconds }: TorSettings,
+  kept: KeptVolume,
+): Record<string, unknown> {
   return {
     ...(companions ? { serviceAccountName: daemon.name } : {}),
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     ...(lingerSeconds === 0 ? {} : { terminationGracePeriodSeconds: lingerSeconds + END_SECONDS }),
-    securityContext: RESTRICTED,
+    securityContext: { ...kept.group, ...RESTRICTED },
     volumes: [
       { name: 'topology', configMap: { name: topologyName(daemon) } },
       { name: 'keys', secret: { secretName: keysName(daemon) } },
       { name: 'data', emptyDir: {} },
       { name: 'run', emptyDir: { medium: 'Memory' } },
+      ...kept.volumes,
     ],
   }
 }
@@ -67,14 +83,17 @@ function podSpec(daemon: DaemonId, { companions, lingerSeconds }: TorSettings): 
 const RESTRICTED = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } }
 
 /** What a user may set of a pod; nothing of it weakens what a pod is held to. */
-function overrides(spec: NonNullable<NonNullable<TorDaemon['spec']>['podTemplate']>['spec']): object {
+function overrides(
+  spec: NonNullable<NonNullable<TorDaemon['spec']>['podTemplate']>['spec'],
+  { group }: KeptVolume,
+): object {
   const { securityContext, ...rest } = spec ?? {}
   return securityContext === undefined
     ? rest
-    : { ...rest, securityContext: { ...securityContext, ...RESTRICTED } }
+    : { ...rest, securityContext: { ...group, ...securityContext, ...RESTRICTED } }
 }
 
-function container(owner: TorDaemon, settings: TorSettings): Record<string, unknown> {
+function container(owner: TorDaemon, settings: TorSettings, kept: KeptVolume): Record<string, unknown> {
   const { image, imagePullPolicy, lingerSeconds } = settings
   const mounts = [
     '--topology',
@@ -92,7 +111,7 @@ function container(owner: TorDaemon, settings: TorSettings): Record<string, unkn
     image,
     ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
     command: ['postern-tor-agent'],
-    args: [...mounts, '--address', '$(POD_IP)', ...linger],
+    args: [...mounts, ...kept.args, '--address', '$(POD_IP)', ...linger],
     env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
     ports: [
       { name: 'metrics', containerPort: METRICS_PORT, protocol: 'TCP' },
@@ -116,6 +135,7 @@ function container(owner: TorDaemon, settings: TorSettings): Record<string, unkn
       { name: 'keys', mountPath: KEYS_MOUNT, readOnly: true },
       { name: 'data', mountPath: DATA_MOUNT },
       { name: 'run', mountPath: RUN_MOUNT },
+      ...kept.mounts,
     ],
   }
 }

@@ -12,8 +12,9 @@ import { generateClientKey } from '../onion/client-key.ts'
 import { generateOnionKey } from '../onion/key.ts'
 import { resolveBackend } from './backend.ts'
 import { clientStates, type TargetAuth, targetAuth } from './client-keys.ts'
-import { keysName } from './names.ts'
-import type { Observed, ObservedOnion, ObservedProxy, TorSettings } from './observed.ts'
+import { ACCESS_COMPONENT, componentOf, keysName, PROXY_COMPONENT } from './names.ts'
+import type { FormerKey, KeyState, Observed, ObservedOnion, ObservedProxy, TorSettings } from './observed.ts'
+import { formerKeyState } from './onion-keys.ts'
 import { hostOf } from './proxy-status.ts'
 import {
   type AddressBook,
@@ -26,6 +27,9 @@ import {
   podOf,
   type World,
 } from './world.ts'
+
+/** Services of these come and go with what is declared. */
+const COMPONENTS = [PROXY_COMPONENT, ACCESS_COMPONENT]
 
 /** What the operator remembers of a daemon beside the objects. */
 export interface Memory {
@@ -51,7 +55,8 @@ export function gather(
   const pods = world.pods.by(BY_INSTANCE, key)
   if (object === undefined && onions.length + proxies.length + pods.length === 0) return undefined
   const observedOnions = onions.map((onion) => gatherOnion(world, book, settings, onion))
-  if (observedOnions.some((onion) => onion.key.state === 'pending')) return undefined
+  const states = observedOnions.flatMap(({ key: own, former = [] }) => [own, ...former.map((one) => one.key)])
+  if (states.some(({ state }) => state === 'pending')) return undefined
   const observedProxies = proxies.map((proxy) => gatherProxy(world, proxy))
   const waits = ({ auths }: ObservedProxy): boolean =>
     [...(auths?.values() ?? [])].some(({ state }) => state === 'pending')
@@ -66,7 +71,8 @@ export function gather(
     proxies: observedProxies,
     services: world.services
       .by(BY_INSTANCE, key)
-      .filter((service) => service.metadata.labels?.['app.kubernetes.io/component'] === 'onion-proxy'),
+      .filter((service) => COMPONENTS.includes(componentOf(service) ?? '')),
+    claims: world.claims.by(BY_INSTANCE, key),
     ...(keys === undefined ? {} : { keys }),
     ...(pod === undefined ? {} : { pod }),
     pods,
@@ -90,9 +96,12 @@ function gatherOnion(
   const key = keyOfOnion(world, object)
   const rival = key.state === 'valid' ? olderHolder(world, book, object, key.address) : undefined
   const clients = clientStates(object, world.secrets)
+  const former = gatherFormer(world, book, object, key)
   return {
     object,
     key,
+    ...(former.length === 0 ? {} : { former }),
+    locations: world.configMaps.by(BY_ONION, object.metadata.uid ?? ''),
     ...(rival === undefined ? {} : { rival }),
     ...(clients === undefined ? {} : { clients }),
     clientSecrets: world.secrets.by(BY_ONION, object.metadata.uid ?? ''),
@@ -107,6 +116,27 @@ function gatherOnion(
       )
     }),
   }
+}
+
+function gatherFormer(world: World, book: AddressBook, object: OnionService, current: KeyState): FormerKey[] {
+  const { namespace, name } = object.metadata
+  return (object.spec.formerKeys ?? []).map((spec, index) => {
+    const named = world.userSecrets.get(keyFor(namespace, spec.name))
+    const key = formerKeyState(object, spec.name, named)
+    const address = key.state === 'valid' ? key.address : undefined
+    const own = address !== undefined && current.state === 'valid' && current.address === address
+    const [holder] = own ? [keyOf(object)] : address === undefined ? [] : book.holders(address)
+    // A name of its own among the daemon's onions, whatever names there are.
+    let served = `${name}.former-${index + 1}`
+    while (world.onions.get(keyFor(namespace, served)) !== undefined) served += 'x'
+    return {
+      served,
+      secret: spec.name,
+      until: Date.parse(spec.until),
+      key,
+      ...(holder === undefined ? {} : { holder }),
+    }
+  })
 }
 
 function gatherProxy(world: World, object: OnionProxy): ObservedProxy {

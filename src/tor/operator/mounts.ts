@@ -11,7 +11,7 @@ import {
 } from '../contract.ts'
 import { TOPOLOGY_LIMITS } from '../topology-guard.ts'
 import { type DaemonId, keysName, topologyName } from './names.ts'
-import type { Observed, ObservedOnion } from './observed.ts'
+import type { Observed } from './observed.ts'
 import { owned } from './owned.ts'
 import type { AuthFile } from './proxy-status.ts'
 
@@ -31,9 +31,16 @@ export interface Mounts {
   tooLarge?: string
 }
 
+export interface OnionKeyFile {
+  /** As in the topology. */
+  name: string
+  /** 64 bytes in base64. A secret. */
+  encoded: string
+}
+
 /** What the keys Secret holds. */
 export interface KeysContent {
-  onions: readonly ObservedOnion[]
+  onions: readonly OnionKeyFile[]
   /** Keys by which private onions of others are opened. */
   auths: readonly AuthFile[]
   identity: ReportIdentity
@@ -81,10 +88,7 @@ function keysSecret(owner: TorDaemon, daemon: DaemonId, { onions, auths, identit
     [REPORT_KEY_FILE]: base64(identity.privateKey),
     [REPORT_TOKEN_FILE]: base64(identity.token),
   }
-  for (const onion of onions) {
-    if (onion.key.state !== 'valid') continue
-    data[`${onion.object.metadata.name}.key`] = onion.key.encoded
-  }
+  for (const { name, encoded } of onions) data[`${name}.key`] = encoded
   for (const { file, encoded } of auths) data[file] = encoded
   return {
     apiVersion: 'v1',

@@ -16,6 +16,7 @@ export function secretsNamedBy(object: Declared): string[] {
     spec?: Partial<OnionService['spec'] & OnionProxy['spec'] & NonNullable<TorDaemon['spec']>>
   }
   if (spec?.privateKeySecret !== undefined) names.add(spec.privateKeySecret.name)
+  for (const { name } of spec?.formerKeys ?? []) names.add(name)
   for (const target of spec?.targets ?? []) {
     if (target.clientAuthSecret !== undefined) names.add(target.clientAuthSecret.name)
   }

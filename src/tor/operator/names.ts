@@ -1,3 +1,5 @@
+import type { Resource } from '../../core/resource.ts'
+
 /** Names and labels of what a daemon owns; the labels are those that existing PodMonitors select by. */
 
 export interface DaemonId {
@@ -30,6 +32,15 @@ export function podSelector(daemon: DaemonId): Record<string, string> {
 export const topologyName = (daemon: DaemonId): string => `${daemon.name}-topology`
 export const keysName = (daemon: DaemonId): string => `${daemon.name}-keys`
 export const metricsName = (daemon: DaemonId): string => `${daemon.name}-metrics`
+/** Of at most 8 characters behind the dash, as -metrics: a daemon's name leaves no more. */
+export const accessName = (daemon: DaemonId, way: 'socks' | 'httpConnect'): string =>
+  `${daemon.name}-${way === 'socks' ? 'socks' : 'connect'}`
+/** Label of the Services by which workloads reach tor themselves. */
+export const ACCESS_COMPONENT = 'tor-access'
+export const PROXY_COMPONENT = 'onion-proxy'
+export const componentOf = ({ metadata }: Resource): string | undefined =>
+  metadata.labels?.['app.kubernetes.io/component']
+export const stateName = (daemon: DaemonId): string => `${daemon.name}-state`
 const ONION_KEY = '-onion-key'
 export const onionKeyName = (onion: string): string => `${onion}${ONION_KEY}`
 /** The onion whose generated key has this name; undefined for other names. */

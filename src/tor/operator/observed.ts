@@ -1,7 +1,8 @@
-import type { Pod, Secret, Service } from '../../cluster/kinds.ts'
+import type { ConfigMap, Pod, Secret, Service } from '../../cluster/kinds.ts'
 import type { ReportView } from '../../cluster/reports.ts'
 import type { Failure } from '../../controller/applier.ts'
 import type { ReportIdentity } from '../../controller/report-identity.ts'
+import type { Resource } from '../../core/resource.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
@@ -40,10 +41,22 @@ export interface TorSettings {
 export type KeyState =
   /** Its Secret was not looked at yet. */
   | { state: 'pending' }
-  /** `address` without `.onion`; `encoded` is the expanded secret key in base64: bytes would take ten times the memory. */
-  | { state: 'valid'; address: string; encoded: string; secret: Secret }
+  /** `address` without `.onion`. The key itself stays in its Secret alone: there may be many thousands. */
+  | { state: 'valid'; address: string; secret: Secret }
   | { state: 'generate' }
   | { state: 'bad'; reason: string; message: string; hostname?: string }
+
+/** A former address of an onion. */
+export interface FormerKey {
+  /** As the daemon knows it: unique among its onions. */
+  served: string
+  secret: string
+  /** Milliseconds since the epoch. */
+  until: number
+  key: KeyState
+  /** The OnionService that has this address now, `namespace/name`. */
+  holder?: string
+}
 
 export interface ObservedOnion {
   object: OnionService
@@ -54,6 +67,10 @@ export interface ObservedOnion {
   backends: Backend[]
   /** One a client of the spec; absent where everybody may connect. */
   clients?: ClientState[]
+  /** Keys of former addresses, in the order of the spec. */
+  former?: FormerKey[]
+  /** ConfigMaps that were made for its site on the open web. */
+  locations?: ConfigMap[]
   /** Secrets that were made for its clients, those of former ones too. */
   clientSecrets?: Secret[]
 }
@@ -78,8 +95,10 @@ export interface Observed {
   keys?: Secret
   /** Objects that the cluster did not take at the last run. */
   refused: readonly Failure[]
-  /** Services that were made for proxies of this daemon. */
+  /** Services that were made for proxies of this daemon, and for workloads that speak to tor themselves. */
   services: Service[]
+  /** Claims that were made for it. */
+  claims?: Resource[]
   /** The pod that speaks for the daemon. */
   pod?: Pod
   /** All of its pods, those that are ending too. */

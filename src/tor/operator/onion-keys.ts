@@ -1,3 +1,4 @@
+import type { Named } from '../../cluster/cluster.ts'
 import type { Secret } from '../../cluster/kinds.ts'
 import { ownerReference, type Resource } from '../../core/resource.ts'
 import type { OnionService } from '../api/onion-service.ts'
@@ -5,6 +6,7 @@ import { Reason } from '../api/reasons.ts'
 import {
   HOSTNAME_FILE,
   PUBLIC_KEY_FILE,
+  readExpandedSecret,
   readOnionKey,
   SECRET_KEY_FILE,
   writeOnionKeyFiles,
@@ -38,6 +40,22 @@ export function keyState(onion: OnionService, secret: Secret | undefined): KeySt
   return state
 }
 
+/** A key that an onion had before. @param named what is known of its Secret; undefined: not looked at yet */
+export function formerKeyState(
+  onion: OnionService,
+  secret: string,
+  named: Named<Secret> | undefined,
+): KeyState {
+  if (named === undefined) return { state: 'pending' }
+  if (named.object !== undefined) return keyState(onion, named.object)
+  if (named.error !== undefined) return unreadableKey(onion, named.error)
+  return {
+    state: 'bad',
+    reason: Reason.KeySecretNotFound,
+    message: `Secret ${secret} of a former key does not exist; create it, or take it out of spec.formerKeys`,
+  }
+}
+
 /** The key of an onion whose Secret may not, or cannot, be read. */
 export function unreadableKey(onion: OnionService, why: string): KeyState {
   return {
@@ -47,16 +65,19 @@ export function unreadableKey(onion: OnionService, why: string): KeyState {
   }
 }
 
+/** The 64 bytes of a key that was found to be valid, in base64. A secret. */
+export function encodedKey(secret: Secret): string {
+  const bytes = readExpandedSecret(decode(secret.data?.[SECRET_KEY_FILE]))
+  return Buffer.from(bytes ?? new Uint8Array()).toString('base64')
+}
+
 function readSecret(secret: Secret): KeyState {
   const data = secret.data ?? {}
   const secretKey = decode(data[SECRET_KEY_FILE])
   const publicKey = decode(data[PUBLIC_KEY_FILE])
   const hostname = decode(data[HOSTNAME_FILE])?.toString('utf8')
   const read = readOnionKey({ secretKey, publicKey, hostname })
-  if (read.ok) {
-    const { address, secret: bytes } = read.key
-    return { state: 'valid', address, encoded: Buffer.from(bytes).toString('base64'), secret }
-  }
+  if (read.ok) return { state: 'valid', address: read.key.address, secret }
   return {
     state: 'bad',
     reason: read.reason,

@@ -36,7 +36,8 @@ export const TOR_PERMISSIONS: readonly Permission[] = [
     verbs: ['update'],
   },
   {
-    reason: "Backends of onions, which are users' own; and the Services of proxies and of daemons' metrics.",
+    reason:
+      "Backends of onions, which are users' own; and the Services of proxies, of daemons' metrics, and of their SOCKS and HTTP CONNECT.",
     apiGroups: [''],
     resources: ['services'],
     verbs: OWN,
@@ -77,6 +78,12 @@ export const TOR_PERMISSIONS: readonly Permission[] = [
     reason: 'The daemons.',
     apiGroups: ['apps'],
     resources: ['deployments'],
+    verbs: OWN,
+  },
+  {
+    reason: "Where tor's guards are kept, for daemons with spec.persistence.",
+    apiGroups: [''],
+    resources: ['persistentvolumeclaims'],
     verbs: OWN,
   },
   {

@@ -2,16 +2,20 @@ import { SOURCE_ANNOTATION } from '../../cluster/cluster.ts'
 import { emptyPlan, lookAgain, type Plan } from '../../controller/plan.ts'
 import { type Resource, refOf, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
+import { accessEndpoints, accessServices } from './access.ts'
 import { clientSecret, clientSecretChange, clientSecretName } from './client-keys.ts'
 import { disruptionBudget, networkPolicy, serviceAccount } from './companions.ts'
 import { daemonConditions } from './daemon-status.ts'
 import { deployment } from './deployment.ts'
-import { identityOf, type Mounts, mountsOf } from './mounts.ts'
-import { PROVISIONED_ANNOTATION } from './names.ts'
+import { formerAddresses, nextEnd, servedFormer } from './former-keys.ts'
+import { identityOf, type Mounts, mountsOf, type OnionKeyFile } from './mounts.ts'
+import { componentOf, PROVISIONED_ANNOTATION } from './names.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
-import { keySecret, retentionChange } from './onion-keys.ts'
+import { encodedKey, keySecret, retentionChange } from './onion-keys.ts'
+import { onionLocation } from './onion-location.ts'
 import { DESCRIPTOR_LIFETIME, onionConditions, onionState } from './onion-status.ts'
 import { provisionedDaemon } from './owned.ts'
+import { stateClaim } from './persistence.ts'
 import { planPods } from './pods.ts'
 import {
   authFiles,
@@ -39,10 +43,10 @@ export function plan(observed: Observed, now: number): Plan {
     plan.remove.push({ ...refOf(object), uid: object.metadata.uid })
     return plan
   }
-  const decisions = decideProxies(daemon, proxies)
+  const decisions = decideProxies(daemon, proxies, object)
   let mounts: Mounts | undefined
   if (object !== undefined && object.metadata.deletionTimestamp === undefined) {
-    mounts = planObjects(plan, observed, decisions)
+    mounts = planObjects(plan, observed, decisions, now)
     planPods(plan, observed, mounts, now)
   }
   planStatus(plan, observed, decisions, mounts, now)
@@ -75,9 +79,17 @@ function planKeys(plan: Plan, observed: Observed): void {
     if (onion.key.state === 'valid') {
       const change = retentionChange(onion.object, onion.key.secret)
       if (change !== undefined) plan.apply.push(change)
-      if (stays) planClients(plan, onion, onion.key.address, observed)
+      if (stays) {
+        planClients(plan, onion, onion.key.address, observed)
+        planLocation(plan, onion, onion.key.address)
+      }
     }
   }
+}
+
+function planLocation(plan: Plan, { object, locations = [] }: ObservedOnion, address: string): void {
+  if (object.spec.onionLocation !== undefined) plan.apply.push(onionLocation(object, address))
+  else for (const map of locations) plan.remove.push({ ...refOf(map), uid: map.metadata.uid })
 }
 
 /** Pairs that are to be made for clients; those of former clients go. */
@@ -100,15 +112,20 @@ function planClients(plan: Plan, onion: ObservedOnion, address: string, { make }
   }
 }
 
-function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDecision[]): Mounts {
+function planObjects(
+  plan: Plan,
+  observed: Observed,
+  decisions: readonly ProxyDecision[],
+  now: number,
+): Mounts {
   const { daemon, settings } = observed
   const object = observed.object!
   const identity = identityOf(observed.keys) ?? observed.make.reportIdentity()
   const accepted = decisions.filter((decision) => decision.plan.targets.length > 0)
-  const topology = topologyOf(observed, decisions)
+  const topology = topologyOf(observed, decisions, now)
   const auths = authFiles(accepted)
   const mounts = mountsOf(object, daemon, topology, {
-    onions: observed.onions.filter(publishable),
+    onions: onionKeys(observed.onions, now),
     auths,
     identity,
   })
@@ -116,18 +133,29 @@ function planObjects(plan: Plan, observed: Observed, decisions: readonly ProxyDe
   if (mounts.tooLarge === undefined) plan.apply.push(mounts.keys, mounts.topology)
   if (settings.companions) plan.apply.push(serviceAccount(object, daemon), disruptionBudget(object, daemon))
   if (settings.networkPolicies) plan.apply.push(networkPolicy(object, daemon, topology, settings))
-  plan.apply.push(
-    metricsService(object, daemon),
-    deployment(object, daemon, settings),
+  planClaim(plan, observed)
+  plan.apply.push(metricsService(object, daemon), deployment(object, daemon, settings))
+  planServices(plan, observed, [
+    ...accessServices(object, daemon),
     ...accepted.map((decision) => proxyService(daemon, decision)),
-  )
-  const kept = new Set(accepted.map((decision) => decision.proxy.metadata.name))
-  for (const service of observed.services) {
-    if (!kept.has(service.metadata.name)) {
-      plan.remove.push({ ...refOf(service), uid: service.metadata.uid })
-    }
-  }
+  ])
   return mounts
+}
+
+/** Those that are wanted; the others that were made go. One of a name may be another's: of a proxy, or of the daemon. */
+function planServices(plan: Plan, { services }: Observed, wanted: readonly Resource[]): void {
+  plan.apply.push(...wanted)
+  const id = (service: Resource): string => `${componentOf(service)} ${service.metadata.name}`
+  const kept = new Set(wanted.map(id))
+  for (const service of services) {
+    if (!kept.has(id(service))) plan.remove.push({ ...refOf(service), uid: service.metadata.uid })
+  }
+}
+
+function planClaim(plan: Plan, { object, daemon, claims = [] }: Observed): void {
+  const claim = stateClaim(object!, daemon)
+  if (claim !== undefined) plan.apply.push(claim)
+  else for (const one of claims) plan.remove.push({ ...refOf(one), uid: one.metadata.uid })
 }
 
 function planStatus(
@@ -141,7 +169,13 @@ function planStatus(
   for (const onion of observed.onions) {
     const state = onionState(onion, report)
     const hostname = onion.key.state === 'valid' ? `${onion.key.address}.onion` : undefined
-    const fields = hostname === undefined ? {} : { hostname }
+    const former = formerAddresses(onion, report, now)
+    const fields = {
+      ...(hostname === undefined ? {} : { hostname }),
+      ...(former.length === 0 ? {} : { former }),
+    }
+    const end = nextEnd(onion, now)
+    if (end !== undefined) lookAgain(plan, end)
     add(plan, onion.object, statusOf(onion.object, onionConditions(onion, observed, now), fields, now))
     if (state?.lastUpload !== undefined) {
       const expires = state.lastUpload + DESCRIPTOR_LIFETIME - now
@@ -159,6 +193,7 @@ function planStatus(
       ...(report === undefined
         ? {}
         : { onionsPublished: report.onions.filter((onion) => onion.state === 'published').length }),
+      ...accessEndpoints(observed),
     }
     const conditions = daemonConditions(observed, mounts?.tooLarge)
     add(plan, observed.object, statusOf(observed.object, conditions, fields, now))
@@ -169,4 +204,14 @@ function planStatus(
 function add(plan: Plan, object: Resource, status: ReturnType<typeof statusOf>): void {
   if (!sameJson(object.status, status.patch.status)) plan.status.push(status.patch)
   plan.notes.push(...status.notes)
+}
+
+/** Keys of all onions that the topology has. */
+function onionKeys(onions: readonly ObservedOnion[], now: number): OnionKeyFile[] {
+  return onions.flatMap((onion) => [
+    ...(publishable(onion) && onion.key.state === 'valid'
+      ? [{ name: onion.object.metadata.name, encoded: encodedKey(onion.key.secret) }]
+      : []),
+    ...servedFormer(onion, now).map(({ served, encoded }) => ({ name: served, encoded })),
+  ])
 }

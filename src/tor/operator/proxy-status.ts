@@ -2,7 +2,9 @@ import type { ConditionInput } from '../../core/conditions.ts'
 import { keyOf } from '../../core/resource.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import { Reason } from '../api/reasons.ts'
+import type { TorDaemon } from '../api/tor-daemon.ts'
 import type { ProxyPlan } from '../contract.ts'
+import { accessServices, ownPorts } from './access.ts'
 import type { TargetAuth } from './client-keys.ts'
 import { type DaemonId, metricsName } from './names.ts'
 import type { Observed, ObservedProxy } from './observed.ts'
@@ -13,7 +15,7 @@ import { withReady } from './status.ts'
 export interface ProxyDecision {
   proxy: OnionProxy
   plan: ProxyPlan
-  /** One a target that lost its port: to whom. */
+  /** One a target that lost its port: to whom, as the subject of a sentence. */
   losers: { target: string; port: number; winner: string }[]
   /** By target: the key by which its onion is opened. */
   auths: ReadonlyMap<string, TargetAuth>
@@ -21,9 +23,15 @@ export interface ProxyDecision {
   nameTaken?: string
 }
 
-/** Gives out listen ports: the oldest proxy wins, then the smaller UID. `proxies` come in that order. */
-export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[]): ProxyDecision[] {
-  const taken = new Map<number, string>()
+/** Gives out listen ports: the daemon's own are taken, then the oldest proxy wins, then the smaller UID. `proxies` come in that order. */
+export function decideProxies(
+  daemon: DaemonId,
+  proxies: readonly ObservedProxy[],
+  owner?: TorDaemon,
+): ProxyDecision[] {
+  const taken = ownPorts(owner)
+  const names = new Set([metricsName(daemon)])
+  if (owner !== undefined) for (const { metadata } of accessServices(owner, daemon)) names.add(metadata.name)
   return proxies.map(({ object, service, auths }) => {
     const decision: ProxyDecision = {
       proxy: object,
@@ -34,7 +42,7 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
     const foreign =
       service !== undefined &&
       !service.metadata.ownerReferences?.some((owner) => owner.uid === object.metadata.uid)
-    if (foreign || object.metadata.name === metricsName(daemon)) {
+    if (foreign || names.has(object.metadata.name)) {
       decision.nameTaken = `a Service ${object.metadata.name} is there already and is not this proxy's; rename the OnionProxy or the Service`
       return decision
     }
@@ -44,7 +52,7 @@ export function decideProxies(daemon: DaemonId, proxies: readonly ObservedProxy[
         decision.losers.push({ target: target.name, port: target.listenPort, winner })
         continue
       }
-      taken.set(target.listenPort, keyOf(object))
+      taken.set(target.listenPort, `OnionProxy ${keyOf(object)} is older and`)
       decision.plan.targets.push({
         name: target.name,
         onion: hostOf(target.onion),
@@ -130,7 +138,7 @@ function portsAccepted(decision: ProxyDecision, observed: Observed): ConditionIn
     const message = decision.losers
       .map(
         (loser) =>
-          `target ${loser.target}: OnionProxy ${loser.winner} is older and has listenPort ${loser.port} of this daemon; choose another port`,
+          `target ${loser.target}: ${loser.winner} has listenPort ${loser.port} of this daemon; choose another port`,
       )
       .join('; ')
     return { type, status: 'False', reason: Reason.PortTaken, message }

@@ -1,7 +1,7 @@
 import { ownerReference, type Resource } from '../../core/resource.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
 import { METRICS_PORT } from '../contract.ts'
-import { type DaemonId, daemonLabels, metricsName, podSelector } from './names.ts'
+import { type DaemonId, daemonLabels, metricsName, PROXY_COMPONENT, podSelector } from './names.ts'
 import { owned } from './owned.ts'
 import type { ProxyDecision } from './proxy-status.ts'
 
@@ -25,7 +25,7 @@ export function proxyService(daemon: DaemonId, decision: ProxyDecision): Resourc
     metadata: {
       namespace: daemon.namespace,
       name: proxy.metadata.name,
-      labels: { ...daemonLabels(daemon), 'app.kubernetes.io/component': 'onion-proxy' },
+      labels: { ...daemonLabels(daemon), 'app.kubernetes.io/component': PROXY_COMPONENT },
       ownerReferences: [ownerReference(proxy)],
     },
     spec: {

@@ -1,12 +1,19 @@
 import { parseQuantity } from '../../core/quantity.ts'
 import { type OnionPlan, TOPOLOGY_VERSION, type TorTopology } from '../contract.ts'
+import { accessOf } from './access.ts'
 import { admitted } from './client-keys.ts'
+import { servedFormer } from './former-keys.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import type { ProxyDecision } from './proxy-status.ts'
 
 /** The topology of a daemon; the same world always gives the same document. */
-export function topologyOf(observed: Observed, decisions: readonly ProxyDecision[]): TorTopology {
+export function topologyOf(
+  observed: Observed,
+  decisions: readonly ProxyDecision[],
+  now: number,
+): TorTopology {
   const { daemon, object } = observed
+  const access = accessOf(object)
   const limit = parseQuantity(object?.spec?.resources?.limits?.memory ?? '')
   return {
     version: TOPOLOGY_VERSION,
@@ -16,20 +23,9 @@ export function topologyOf(observed: Observed, decisions: readonly ProxyDecision
       logLevel: object?.spec?.logLevel ?? 'notice',
       ...(limit === undefined ? {} : { memoryLimit: Math.floor(limit) }),
       options: sorted(object?.spec?.options ?? {}),
+      ...(access === undefined ? {} : { access }),
     },
-    onions: observed.onions
-      .filter(publishable)
-      .map((onion) => ({
-        name: onion.object.metadata.name,
-        address: addressOf(onion),
-        since: Date.parse(onion.object.metadata.creationTimestamp ?? '') || 0,
-        ports: onion.object.spec.ports.map((port, index) => ({
-          virtualPort: port.virtualPort,
-          endpoints: onion.backends[index]?.endpoints ?? [],
-        })),
-        ...defencesOf(onion),
-      }))
-      .sort(byName),
+    onions: observed.onions.flatMap((onion) => onionPlans(onion, now)).sort(byName),
     proxies: decisions
       .map((decision) => decision.plan)
       .filter((plan) => plan.targets.length > 0)
@@ -37,11 +33,33 @@ export function topologyOf(observed: Observed, decisions: readonly ProxyDecision
   }
 }
 
-function defencesOf({ object, clients }: ObservedOnion): Pick<OnionPlan, 'clients' | 'pow' | 'streams'> {
-  const { pow, streams } = object.spec
+/** The onion, and what it was called before: the same under another address. */
+function onionPlans(onion: ObservedOnion, now: number): OnionPlan[] {
+  const plan = {
+    name: onion.object.metadata.name,
+    address: addressOf(onion),
+    since: Date.parse(onion.object.metadata.creationTimestamp ?? '') || 0,
+    ports: onion.object.spec.ports.map((port, index) => ({
+      virtualPort: port.virtualPort,
+      endpoints: onion.backends[index]?.endpoints ?? [],
+    })),
+    ...defencesOf(onion),
+  }
+  return [
+    ...(publishable(onion) ? [plan] : []),
+    ...servedFormer(onion, now).map(({ served, address }) => ({ ...plan, name: served, address })),
+  ]
+}
+
+function defencesOf({
+  object,
+  clients,
+}: ObservedOnion): Pick<OnionPlan, 'clients' | 'circuitIds' | 'pow' | 'streams'> {
+  const { pow, proxyProtocol, streams } = object.spec
   const admits = admitted(clients)
   return {
     ...(admits === undefined ? {} : { clients: admits }),
+    ...(proxyProtocol === true ? { circuitIds: true } : {}),
     ...(pow === undefined || pow.enabled === false
       ? {}
       : {

@@ -1,10 +1,12 @@
 import type { Cache, Cluster, NamedCache } from '../../cluster/cluster.ts'
 import {
   CONFIG_MAP,
+  type ConfigMap,
   DEPLOYMENT,
   ENDPOINT_SLICE,
   type EndpointSlice,
   NETWORK_POLICY,
+  PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
   type Pod,
@@ -24,6 +26,7 @@ import { BY_USER_SECRET, secretsNamedBy } from './named-secrets.ts'
 import { MANAGED_BY, onionOfKeyName } from './names.ts'
 import type { KeyState, TorSettings } from './observed.ts'
 import { keySecretName, keyState, unreadableKey } from './onion-keys.ts'
+import { isLocation } from './onion-location.ts'
 
 /** The caches that this domain reads, with the indexes by which it finds what belongs together. */
 export interface World {
@@ -37,6 +40,10 @@ export interface World {
   services: Cache<Service>
   slices: Cache<EndpointSlice>
   pods: Cache<Pod>
+  /** Those that were made here. */
+  configMaps: Cache<ConfigMap>
+  /** Of daemons' volumes, made here. */
+  claims: Cache<Resource>
   /** What else was made here: watched so that a stranger's change to it is undone. */
   made: Cache<Resource>[]
   ready: Promise<void>
@@ -45,7 +52,7 @@ export interface World {
 const OURS = { labels: MANAGED_BY }
 
 export const BY_DAEMON = 'daemon'
-/** Secrets that were made for clients of an onion, by its UID. */
+/** What was made for an onion alone, by its UID: Secrets of its clients, the ConfigMap of its site. */
 export const BY_ONION = 'onion'
 export const BY_SERVICE = 'service'
 /** Objects by the daemon that they were made for. */
@@ -60,9 +67,10 @@ export function openWorld(cluster: Cluster, settings: TorSettings): World {
     services: cluster.cache(SERVICE),
     slices: cluster.cache(ENDPOINT_SLICE),
     pods: cluster.cache(POD, OURS),
+    configMaps: cluster.cache(CONFIG_MAP, OURS),
+    claims: cluster.cache(PERSISTENT_VOLUME_CLAIM, OURS),
   }
   const made = [
-    cluster.cache(CONFIG_MAP, OURS),
     cluster.cache(DEPLOYMENT, OURS),
     ...(settings.companions
       ? [cluster.cache(SERVICE_ACCOUNT, OURS), cluster.cache(POD_DISRUPTION_BUDGET, OURS)]
@@ -84,8 +92,12 @@ export function openWorld(cluster: Cluster, settings: TorSettings): World {
     const service = slice.metadata.labels?.['kubernetes.io/service-name']
     return service === undefined ? [] : [keyFor(slice.metadata.namespace, service)]
   })
+  world.configMaps.index(BY_ONION, (map) =>
+    isLocation(map) ? (map.metadata.ownerReferences ?? []).map(({ uid }) => uid) : [],
+  )
   world.services.index(BY_INSTANCE, (service) => instanceKeys(service))
   world.pods.index(BY_INSTANCE, (pod) => instanceKeys(pod))
+  world.claims.index(BY_INSTANCE, (claim) => instanceKeys(claim))
   const caches = [...Object.values(world), ...made]
   const ready = Promise.all(caches.map((cache) => cache.ready)).then(() => undefined)
   return { ...world, userSecrets: cluster.named(SECRET), made, ready }
