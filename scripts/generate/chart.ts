@@ -39,6 +39,7 @@ import {
   processRole,
   userRoles,
 } from './rbac.ts'
+import { torOnlyPolicies } from './tor-only.ts'
 
 /** The templates of the chart: the same objects as in `deploy/`, with values in the places where users differ. */
 
@@ -98,6 +99,7 @@ export function chartFiles(version: string, description: string): Map<string, st
     ['deployment', yamlFile([operatorDeployment(install)])],
     ['service', yamlFile([metricsService(install)])],
     ['poddisruptionbudget', yamlFile([disruptionBudget(install)])],
+    ['tor-only', torOnly(install)],
     ['networkpolicy', when(`${VALUES}.networkPolicy.enabled`, [networkPolicy(install)])],
     [
       'servicemonitor',
@@ -177,6 +179,12 @@ function daemonMonitor(install: Install, values: MonitorValues): string {
 
 function when(condition: string, objects: object[]): string {
   return `{{- if ${condition} }}\n${yamlFile(objects)}{{- end }}\n`
+}
+
+/** In each of the namespaces that are named. */
+function torOnly(install: Install): string {
+  const policies = yamlFile(torOnlyPolicies(install, inline('$namespace | quote')))
+  return `{{- range $namespace := ${VALUES}.networkPolicy.torOnly }}\n---\n${policies}{{- end }}\n`
 }
 
 /** Without namespaces: one ClusterRole a controller. With them: a Role in each, and nothing of the whole cluster. */

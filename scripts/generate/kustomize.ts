@@ -26,6 +26,7 @@ import {
   processRole,
   userRoles,
 } from './rbac.ts'
+import { torOnlyPolicies } from './tor-only.ts'
 
 /** What `deploy/` installs by itself: the values that the chart has by default. */
 export function plainInstall(version: string): Install {
@@ -75,6 +76,7 @@ export function deployFiles(version: string): Map<string, string> {
     ...controllers.flatMap((name) => namespacedRole(install, name, SERVED)),
   ])
   files.set('components/networkpolicy/networkpolicy.yaml', [networkPolicy(install)])
+  files.set('components/tor-only/tor-only.yaml', torOnlyPolicies(install))
   files.set('components/prometheus/monitoring.yaml', [
     serviceMonitor(install, monitor),
     podMonitor(install, monitor),

@@ -101,24 +101,17 @@ describeWithKubernetes('the kinds on a real API server', async () => {
     })
   }
 
-  it("takes existing users' manifests as they are, and refuses bridges as not yet supported", async () => {
-    const examples = ['onion-service', 'onion-proxy'].map((name) => join(ROOT, `examples/kinds/${name}.yaml`))
-    for (const file of examples) {
+  it("takes existing users' manifests as they are", async () => {
+    for (const name of ['onion-service', 'onion-proxy', 'tor-daemon-with-bridges']) {
+      const file = join(ROOT, `examples/kinds/${name}.yaml`)
       await kubectl(['apply', '-n', space, '-f', file], cluster)
       await kubectl(['apply', '-n', space, '--server-side', '--force-conflicts', '-f', file], cluster)
     }
-    const bridges = join(ROOT, 'examples/kinds/tor-daemon-with-bridges.yaml')
-    for (const more of [[], ['--server-side'], ['--validate=false']]) {
-      await assert.rejects(
-        kubectl(['apply', '-n', space, ...more, '-f', bridges], cluster),
-        (error: Error) => {
-          assert.match(error.message, /spec\.bridges: .*not yet supported by this version/)
-          return true
-        },
-      )
-    }
-    const none = await call('GET', 'tordaemons/tor')
-    assert.equal(none.code, 404)
+    const daemon = await call('GET', 'tordaemons/tor')
+    assert.equal(
+      (daemon.body as { spec?: { bridges?: { transport?: string } } }).spec?.bridges?.transport,
+      'obfs4',
+    )
   })
 
   it('keeps what was applied, and writes nothing when it is applied again', async () => {
@@ -311,11 +304,5 @@ function documentOf({ kind, name = 'example', spec }: Example): object {
 
 /** What stands in the API server after an example was applied. */
 function withDefaults({ kind, spec }: Example): unknown {
-  if (spec === undefined) return undefined
-  const defaults = {
-    OnionService: { keyRetention: 'Retain' },
-    OnionProxy: {},
-    TorDaemon: { logLevel: 'notice' },
-  }
-  return { ...defaults[kind], ...(spec as object) }
+  return spec === undefined ? undefined : kindOf(kind).spec.parse(spec)
 }

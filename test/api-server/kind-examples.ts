@@ -1,5 +1,6 @@
 import { REFUSED_OPTIONS, refusedOption } from '../../src/tor/options.ts'
 import { ACCESS_EXAMPLES } from './access-examples.ts'
+import { BRIDGE_EXAMPLES } from './bridge-examples.ts'
 import { PRIVATE_EXAMPLES } from './private-examples.ts'
 
 /** Good and bad specs of the tor kinds: each bad one with the field and the words that an API server answers. */
@@ -288,14 +289,6 @@ const daemons: Omit<Example, 'kind'>[] = [
     },
   },
   {
-    what: 'bridges',
-    spec: { bridges: { transport: 'obfs4' } },
-    wrong: {
-      field: 'spec.bridges',
-      says: 'not yet supported by this version: remove it, or the daemon would connect without bridges',
-    },
-  },
-  {
     what: 'a log level that does not exist',
     spec: { logLevel: 'loud' },
     wrong: { field: 'spec.logLevel', server: /Unsupported value/ },
@@ -384,5 +377,6 @@ export const EXAMPLES: Example[] = [
   ...proxies.map((example): Example => ({ kind: 'OnionProxy', ...example })),
   ...daemons.map((example): Example => ({ kind: 'TorDaemon', ...example })),
   ...PRIVATE_EXAMPLES,
+  ...BRIDGE_EXAMPLES,
   ...ACCESS_EXAMPLES,
 ]

@@ -116,7 +116,7 @@ test('the network goes on in the same command as the bridges, and never without 
   assert.deepEqual(it.sent, [
     [PLUGIN, ['UseBridges', '1'], ['Bridge', line(1)], ['Bridge', line(2)], ['DisableNetwork', '0']],
   ])
-  assert.equal(it.bridges.problem, undefined)
+  await it.until('tor to take them', () => it.bridges.problem === undefined)
   assert.match(it.bridges.rejected.join(), /^1 lines of bridges\.txt are no bridges/)
   assert.deepEqual(
     it.bridges.states?.map((one) => [one.fingerprint, one.state]),

@@ -73,6 +73,8 @@ export class ClientAuths {
     clearTimeout(this.#timer)
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined
+      // Asked for while the last run was ending.
+      if (this.#dirty && this.#control !== undefined) this.#kick()
     })
   }
 

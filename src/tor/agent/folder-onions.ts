@@ -125,6 +125,8 @@ export class FolderOnions {
     if (this.#closed) return
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined
+      // Asked for while the last run was ending.
+      if (this.#dirty && this.#control !== undefined) this.#kick()
     })
   }
 

@@ -18,7 +18,6 @@ type AgentReason =
   | 'TorTooOld'
   | 'TorUnusable'
   | 'RunFolderUnusable'
-  | 'NoBridges'
   | 'TransportMissing'
   | 'NetworkRefused'
 
@@ -107,12 +106,6 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     conditions: TOR,
     means: 'tor ended, and is started again.',
     next: 'The message has its last warning. If it was killed, raise `spec.resources.limits.memory` of the TorDaemon.',
-  },
-  NoBridges: {
-    conditions: TOR,
-    means:
-      'There is no usable bridge, and a daemon with bridges never connects without one: tor stays off the network.',
-    next: 'Put bridges of the right transport into the seed Secret, or check the source that they are fetched from.',
   },
   TransportMissing: {
     conditions: TOR,

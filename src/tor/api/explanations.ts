@@ -4,6 +4,7 @@ import type { Explanation, Reason } from './reasons.ts'
 /** What each reason means and what to do next: the text of docs/troubleshooting.md. */
 
 const ALL = [
+  'BridgesHealthy',
   'KeyValid',
   'AuthConfigured',
   'BackendReady',
@@ -80,6 +81,34 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
     conditions: ['TargetsReachable'],
     means: 'The Secret that `clientAuthSecret` names does not exist.',
     next: 'Create it in the namespace of the OnionProxy, with your private key; or correct the name.',
+  },
+  NoBridges: {
+    conditions: ['TorBootstrapped', 'BridgesHealthy'],
+    means:
+      'There is no usable bridge, and a daemon with bridges never connects without one: tor stays off the network.',
+    next: 'Put bridges of the right transport into the seed Secret, or check the source that they are fetched from.',
+  },
+  BridgesHealthy: {
+    conditions: ['BridgesHealthy'],
+    means: 'tor reaches enough of the bridges.',
+    next: 'Nothing. The message names lines of the seed that are none, where there are any.',
+  },
+  BridgesDead: {
+    conditions: ['BridgesHealthy'],
+    means:
+      'tor reaches none of the bridges. While that is so none is taken out: it may be the network here, not the bridges.',
+    next: 'Check that pods may connect to the outside; then put other bridges into the seed Secret.',
+  },
+  TooFewBridges: {
+    conditions: ['BridgesHealthy'],
+    means: 'Fewer bridges than `minHealthy` are left that are not dead. Onions go on over the others.',
+    next: 'Put more bridges into the seed Secret, or give a source; the message says what came of the last fetch.',
+  },
+  BridgeSeedNotFound: {
+    conditions: ['BridgesHealthy'],
+    means:
+      'The Secret of `bridges.seed` is not there, has no such key, or cannot be read. Bridges that are known stay in use.',
+    next: 'Create it with a bridge a line, or correct `bridges.seed`.',
   },
   KeyLoaded: { conditions: ['KeyValid'], means: 'The key is there and fits the address.', next: 'Nothing.' },
   KeySecretNotFound: {

@@ -99,9 +99,7 @@ const rows: [string, string[], string[]][] = [
   [
     'bridges',
     seen(TOR_DAEMON.validate(daemon({ bridges: { transport: 'obfs4' } }))),
-    [
-      'spec.bridges: not yet supported by this version: remove it, or the daemon would connect without bridges',
-    ],
+    ['spec.bridges: must have a seed, a source, or both: without a bridge the daemon never connects'],
   ],
   [
     'an option that is ours',

@@ -17,6 +17,7 @@ export const ProxyCondition = {
 export const DaemonCondition = {
   Ready: 'Ready',
   TorBootstrapped: 'TorBootstrapped',
+  BridgesHealthy: 'BridgesHealthy',
   TopologyApplied: 'TopologyApplied',
   VersionSupported: 'VersionSupported',
   AccessReady: 'AccessReady',
@@ -65,6 +66,13 @@ export const Reason = {
   AccessOpen: 'AccessOpen',
   AllReachable: 'AllReachable',
   ProbePending: 'ProbePending',
+
+  BridgesHealthy: 'BridgesHealthy',
+  BridgesDead: 'BridgesDead',
+  TooFewBridges: 'TooFewBridges',
+  NoBridges: 'NoBridges',
+  /** The Secret of the seed, or the key of it, is not there or cannot be read. */
+  BridgeSeedNotFound: 'BridgeSeedNotFound',
 
   Bootstrapped: 'Bootstrapped',
   Bootstrapping: 'Bootstrapping',

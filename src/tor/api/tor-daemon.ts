@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { type ApiKind, validator } from '../../cluster/api-kind.ts'
 import { statusSchema } from '../../cluster/api-status.ts'
-import { type CelRule, celList, celString, refusedField, withRules } from '../../cluster/cel.ts'
+import { type CelRule, celList, celString, withRules } from '../../cluster/cel.ts'
 import type { Condition } from '../../core/conditions.ts'
 import type { Resource } from '../../core/resource.ts'
 import { REFUSED_OPTIONS, REFUSED_PREFIXES, refusedOption } from '../options.ts'
 import { type AccessSpec, httpConnect, PORTS_DIFFER, portsDiffer, socks } from './access.ts'
-import type { BridgesSpec } from './bridges.ts'
+import { type BridgesSpec, bridges } from './bridges.ts'
 import { daemonName } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
 import { type PersistenceSpec, persistence } from './persistence.ts'
@@ -100,10 +100,16 @@ const torDaemonFields: z.ZodObject = z.strictObject({
   socks,
   httpConnect,
   persistence,
-  bridges: refusedField(
-    'not yet supported by this version: remove it, or the daemon would connect without bridges',
-    'object',
-  ),
+  bridges,
+  metrics: z
+    .strictObject({
+      addresses: z
+        .boolean()
+        .default(false)
+        .describe('Whether series of onions have their addresses as a label, for whoever may read them.'),
+    })
+    .optional()
+    .describe("What the daemon's metrics tell."),
 })
 
 export const torDaemonSpec: z.ZodType = withRules(
@@ -121,6 +127,7 @@ export interface TorDaemon extends Resource {
     httpConnect?: AccessSpec
     persistence?: PersistenceSpec
     bridges?: BridgesSpec
+    metrics?: { addresses?: boolean }
   }
   status?: {
     observedGeneration?: number
@@ -134,6 +141,20 @@ export interface TorDaemon extends Resource {
     [field: string]: unknown
   }
 }
+
+const bridgeStates = z
+  .array(
+    z.strictObject({
+      fingerprint: z.string().max(40).describe('Fingerprint of the bridge.'),
+      seed: z.boolean().describe('Whether it is of the seed, and stays.'),
+      state: z.enum(['healthy', 'dead', 'unknown']).describe('What tor says of it.'),
+      since: z.string().max(64).meta({ format: 'date-time' }).optional().describe('Since when.'),
+      reason: z.string().max(64).optional().describe('Why it is dead.'),
+    }),
+  )
+  .max(100)
+  .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['fingerprint'] })
+  .describe('Bridges in use.')
 
 const endpoint = (protocol: string): z.ZodType =>
   z.string().max(512).optional().describe(`Where workloads reach tor by ${protocol}.`)
@@ -154,6 +175,7 @@ export const TOR_DAEMON: ApiKind<TorDaemon> = {
     onionsPublished: z.int().min(0).max(1_000_000).optional().describe('Onions that can be found.'),
     socks: endpoint('SOCKS5'),
     httpConnect: endpoint('HTTP CONNECT'),
+    bridges: bridgeStates.optional(),
   }),
   name: daemonName(),
   columns: [

@@ -3,6 +3,7 @@ import { Reason } from '../api/reasons.ts'
 import type { TorState } from '../contract.ts'
 import { olderThan } from '../version.ts'
 import { accessCondition } from './access.ts'
+import { bridgesCondition, type DaemonBridges } from './bridges.ts'
 import type { Observed } from './observed.ts'
 import { agentSilent, refusalOf } from './onion-status.ts'
 import { withReady } from './status.ts'
@@ -11,14 +12,20 @@ import { withReady } from './status.ts'
 const VERSION_FLOOR = '0.4.9.11'
 
 /** @param tooLarge why the topology was not handed to the agent */
-export function daemonConditions(observed: Observed, tooLarge?: string): ConditionInput[] {
+export function daemonConditions(
+  observed: Observed,
+  bridges?: DaemonBridges,
+  tooLarge?: string,
+): ConditionInput[] {
   const silent = agentSilent(observed)
   const notHandedOver = handOver(observed, tooLarge)
+  const bridged = bridgesCondition(observed, bridges, silent)
   const access = accessCondition(observed, observed.view?.report?.access)
   if (silent !== undefined) {
     return withReady(
       [
         { type: 'TorBootstrapped', ...silent },
+        ...(bridged === undefined ? [] : [bridged]),
         ...(notHandedOver === undefined ? [] : [notHandedOver]),
         { type: 'VersionSupported', ...silent },
         ...(access === undefined ? [] : [{ type: access.type, ...silent }]),
@@ -30,6 +37,7 @@ export function daemonConditions(observed: Observed, tooLarge?: string): Conditi
   return withReady(
     [
       bootstrapped(tor),
+      ...(bridged === undefined ? [] : [bridged]),
       notHandedOver ?? topologyApplied(rejected),
       version(tor),
       ...(access === undefined ? [] : [access]),

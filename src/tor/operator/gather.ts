@@ -7,10 +7,12 @@ import { keyFor, keyOf, splitKey } from '../../core/resource.ts'
 import type { OnionProxy, ProxyTargetSpec } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import { Reason } from '../api/reasons.ts'
+import type { FetchResult } from '../bridges/pacing.ts'
 import type { TorReport } from '../contract.ts'
 import { generateClientKey } from '../onion/client-key.ts'
 import { generateOnionKey } from '../onion/key.ts'
 import { resolveBackend } from './backend.ts'
+import { observeBridges } from './bridge-seed.ts'
 import { clientStates, type TargetAuth, targetAuth } from './client-keys.ts'
 import { ACCESS_COMPONENT, componentOf, keysName, PROXY_COMPONENT } from './names.ts'
 import type { FormerKey, KeyState, Observed, ObservedOnion, ObservedProxy, TorSettings } from './observed.ts'
@@ -35,6 +37,8 @@ const COMPONENTS = [PROXY_COMPONENT, ACCESS_COMPONENT]
 export interface Memory {
   view: ReportView<TorReport> | undefined
   refused: readonly Failure[]
+  /** What came of the newest fetch of bridges. */
+  fetched: FetchResult | undefined
 }
 
 /**
@@ -44,7 +48,7 @@ export interface Memory {
 export function gather(
   world: World,
   book: AddressBook,
-  { view, refused }: Memory,
+  { view, refused, fetched }: Memory,
   settings: TorSettings,
   key: string,
 ): Observed | undefined {
@@ -63,6 +67,9 @@ export function gather(
   if (observedProxies.some(waits)) return undefined
   const keys = world.secrets.get(keyFor(daemon.namespace, keysName(daemon)))
   const pod = podOf(pods)
+  const seed = object?.spec?.bridges?.seed
+  const named = seed === undefined ? undefined : world.userSecrets.get(keyFor(daemon.namespace, seed.name))
+  const bridges = object === undefined ? undefined : observeBridges(object, named, keys, fetched)
   return {
     daemon,
     settings,
@@ -76,6 +83,7 @@ export function gather(
     ...(keys === undefined ? {} : { keys }),
     ...(pod === undefined ? {} : { pod }),
     pods,
+    ...(bridges === undefined ? {} : { bridges }),
     refused,
     ...(view === undefined ? {} : { view }),
     make: {

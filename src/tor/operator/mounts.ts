@@ -3,6 +3,7 @@ import type { ReportIdentity } from '../../controller/report-identity.ts'
 import type { Resource } from '../../core/resource.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
 import {
+  BRIDGES_FILE,
   REPORT_CERTIFICATE_FILE,
   REPORT_KEY_FILE,
   REPORT_TOKEN_FILE,
@@ -43,6 +44,8 @@ export interface KeysContent {
   onions: readonly OnionKeyFile[]
   /** Keys by which private onions of others are opened. */
   auths: readonly AuthFile[]
+  /** Files about bridges, by name. Confidential. */
+  bridges?: Record<string, string>
   identity: ReportIdentity
 }
 
@@ -72,9 +75,11 @@ export function mountsOf(
 }
 
 /** Onions' keys are told by their addresses, which the topology has. */
-function digestOf(applied: string, { auths, identity }: KeysContent): string {
+function digestOf(applied: string, { auths, bridges = {}, identity }: KeysContent): string {
   const hash = createHash('sha256').update(applied).update(identity.certificate)
   for (const { file, publicKey } of auths) hash.update(file).update(publicKey)
+  // What the agent reads; what the operator remembers beside it is no news to it.
+  hash.update(bridges[BRIDGES_FILE] ?? '')
   return hash.digest('hex').slice(0, 16)
 }
 
@@ -82,7 +87,8 @@ function largeMessage({ onions, proxies }: TorTopology, bytes: number): string {
   return `${onions.length} onions and ${proxies.length} proxies (${bytes} bytes) are too many for one daemon, which takes ${TOPOLOGY_LIMITS.onions} onions in ${MOUNT_BYTES} bytes; what was in force stays so: move some to another TorDaemon by spec.daemonRef`
 }
 
-function keysSecret(owner: TorDaemon, daemon: DaemonId, { onions, auths, identity }: KeysContent): Resource {
+function keysSecret(owner: TorDaemon, daemon: DaemonId, content: KeysContent): Resource {
+  const { onions, auths, bridges = {}, identity } = content
   const data: Record<string, string> = {
     [REPORT_CERTIFICATE_FILE]: base64(identity.certificate),
     [REPORT_KEY_FILE]: base64(identity.privateKey),
@@ -90,6 +96,7 @@ function keysSecret(owner: TorDaemon, daemon: DaemonId, { onions, auths, identit
   }
   for (const { name, encoded } of onions) data[`${name}.key`] = encoded
   for (const { file, encoded } of auths) data[file] = encoded
+  for (const [file, text] of Object.entries(bridges)) data[file] = base64(text)
   return {
     apiVersion: 'v1',
     kind: 'Secret',

@@ -10,6 +10,7 @@ import type { TorReport } from '../contract.ts'
 import type { ClientKey } from '../onion/client-key.ts'
 import type { OnionKey } from '../onion/key.ts'
 import type { Backend } from './backend.ts'
+import type { ObservedBridges } from './bridge-seed.ts'
 import type { ClientState, TargetAuth } from './client-keys.ts'
 import type { DaemonId } from './names.ts'
 
@@ -93,6 +94,8 @@ export interface Observed {
   /** By age, then UID: the order in which they get their ports. */
   proxies: ObservedProxy[]
   keys?: Secret
+  /** Where the daemon has bridges. */
+  bridges?: ObservedBridges
   /** Objects that the cluster did not take at the last run. */
   refused: readonly Failure[]
   /** Services that were made for proxies of this daemon, and for workloads that speak to tor themselves. */

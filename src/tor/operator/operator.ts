@@ -9,6 +9,8 @@ import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import { REPORT_PORT, type TorReport } from '../contract.ts'
 import { guardReport } from '../report-guard.ts'
+import { BridgeFetches } from './bridge-fetches.ts'
+import { FETCH_CALL } from './bridges.ts'
 import { isClientSecret } from './client-keys.ts'
 import { gather } from './gather.ts'
 import { identityOf } from './mounts.ts'
@@ -70,12 +72,14 @@ export async function prepareTorOperator(options: TorOperatorOptions): Promise<P
   let runner: Runner | undefined
   const reports = new Reports<TorReport>(guardReport, (key) => enqueue(key))
   const retirement = new Retirement((source) => reports.retire(source), log)
+  const fetches = new BridgeFetches(log, (key) => enqueue(key))
   const knowledge: Knowledge = { book: new AddressBook(), reports, retirement }
   const refused = new Map<string, readonly Failure[]>()
   const controller: Controller<Observed> = {
     name: 'postern/tor',
     gather(key) {
-      const memory = { view: reports.get(key), refused: refused.get(key) ?? [] }
+      const fetched = fetches.result(key)
+      const memory = { view: reports.get(key), refused: refused.get(key) ?? [], fetched }
       return gather(world, knowledge.book, memory, settings, key)
     },
     plan,
@@ -86,7 +90,10 @@ export async function prepareTorOperator(options: TorOperatorOptions): Promise<P
       // What is said of it follows from it, so it is planned once more.
       if (signature(before) !== signature(failures)) enqueue(key)
     },
-    call: (call) => retirement.call(call),
+    async call(call) {
+      if (call.name === FETCH_CALL) fetches.call(call)
+      else await retirement.call(call)
+    },
     watch(add) {
       enqueue = add
       return watchWorld(world, knowledge, add)
@@ -98,6 +105,7 @@ export async function prepareTorOperator(options: TorOperatorOptions): Promise<P
     },
     async close() {
       reports.close()
+      await fetches.close()
       await runner?.close()
     },
   }

@@ -3,6 +3,7 @@ import { emptyPlan, lookAgain, type Plan } from '../../controller/plan.ts'
 import { type Resource, refOf, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { accessEndpoints, accessServices } from './access.ts'
+import { bridgesStatus, curateBridges, type DaemonBridges, planBridges } from './bridges.ts'
 import { clientSecret, clientSecretChange, clientSecretName } from './client-keys.ts'
 import { disruptionBudget, networkPolicy, serviceAccount } from './companions.ts'
 import { daemonConditions } from './daemon-status.ts'
@@ -44,12 +45,14 @@ export function plan(observed: Observed, now: number): Plan {
     return plan
   }
   const decisions = decideProxies(daemon, proxies, object)
+  const bridges = curateBridges(observed, now)
   let mounts: Mounts | undefined
   if (object !== undefined && object.metadata.deletionTimestamp === undefined) {
-    mounts = planObjects(plan, observed, decisions, now)
+    mounts = planObjects(plan, observed, { decisions, bridges }, now)
+    if (bridges !== undefined) planBridges(plan, observed, bridges)
     planPods(plan, observed, mounts, now)
   }
-  planStatus(plan, observed, decisions, mounts, now)
+  planStatus(plan, observed, { decisions, bridges, mounts }, now)
   return plan
 }
 
@@ -112,12 +115,12 @@ function planClients(plan: Plan, onion: ObservedOnion, address: string, { make }
   }
 }
 
-function planObjects(
-  plan: Plan,
-  observed: Observed,
-  decisions: readonly ProxyDecision[],
-  now: number,
-): Mounts {
+interface Decided {
+  decisions: readonly ProxyDecision[]
+  bridges: DaemonBridges | undefined
+}
+
+function planObjects(plan: Plan, observed: Observed, { decisions, bridges }: Decided, now: number): Mounts {
   const { daemon, settings } = observed
   const object = observed.object!
   const identity = identityOf(observed.keys) ?? observed.make.reportIdentity()
@@ -128,6 +131,7 @@ function planObjects(
     onions: onionKeys(observed.onions, now),
     auths,
     identity,
+    ...(bridges === undefined ? {} : { bridges: bridges.files }),
   })
   // Keys first: an agent that reads a topology finds the keys that it names.
   if (mounts.tooLarge === undefined) plan.apply.push(mounts.keys, mounts.topology)
@@ -161,8 +165,7 @@ function planClaim(plan: Plan, { object, daemon, claims = [] }: Observed): void 
 function planStatus(
   plan: Plan,
   observed: Observed,
-  decisions: readonly ProxyDecision[],
-  mounts: Mounts | undefined,
+  { decisions, bridges, mounts }: Decided & { mounts: Mounts | undefined },
   now: number,
 ): void {
   const report = observed.view?.report
@@ -194,8 +197,9 @@ function planStatus(
         ? {}
         : { onionsPublished: report.onions.filter((onion) => onion.state === 'published').length }),
       ...accessEndpoints(observed),
+      ...bridgesStatus(bridges),
     }
-    const conditions = daemonConditions(observed, mounts?.tooLarge)
+    const conditions = daemonConditions(observed, bridges, mounts?.tooLarge)
     add(plan, observed.object, statusOf(observed.object, conditions, fields, now))
   }
 }

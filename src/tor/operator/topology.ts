@@ -1,4 +1,5 @@
 import { parseQuantity } from '../../core/quantity.ts'
+import { BRIDGES_DEFAULTS } from '../api/bridges.ts'
 import { type OnionPlan, TOPOLOGY_VERSION, type TorTopology } from '../contract.ts'
 import { accessOf } from './access.ts'
 import { admitted } from './client-keys.ts'
@@ -24,6 +25,10 @@ export function topologyOf(
       ...(limit === undefined ? {} : { memoryLimit: Math.floor(limit) }),
       options: sorted(object?.spec?.options ?? {}),
       ...(access === undefined ? {} : { access }),
+      ...(object?.spec?.bridges === undefined
+        ? {}
+        : { bridges: { transport: object.spec.bridges.transport ?? BRIDGES_DEFAULTS.transport } }),
+      ...(object?.spec?.metrics?.addresses === true ? { metrics: { addresses: true } } : {}),
     },
     onions: observed.onions.flatMap((onion) => onionPlans(onion, now)).sort(byName),
     proxies: decisions

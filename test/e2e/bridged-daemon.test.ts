@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { SECRET } from '../../src/cluster/kinds.ts'
+import { makeReportIdentity } from '../../src/controller/report-identity.ts'
+import { TOR_DAEMON } from '../../src/tor/api/tor-daemon.ts'
+import { type Bridge, startBridge } from '../../testbed/tor-network/bridge.ts'
+import { freePorts } from '../../testbed/tor-network/ports.ts'
+import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
+import { backend, document, onionService, startUp, webServer } from './up.ts'
+import { visitUntil } from './visit.ts'
+
+const skip = existsSync('/usr/bin/obfs4proxy') ? false : 'no transport: apt-get install obfs4proxy'
+const network = await sharedTorNetwork()
+const folder = mkdtempSync(join(tmpdir(), 'tbd-'))
+const started: Bridge[] = []
+after(async () => {
+  await Promise.all(started.map((bridge) => bridge.stop()))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function bridge(name: string): Promise<Bridge> {
+  const one = await startBridge(network, join(folder, name))
+  started.push(one)
+  return one
+}
+
+/** A distributor on this machine, whose certificate `up` is told to trust. */
+async function distributor(page: () => string): Promise<{ url: string; asked: () => number } & Disposable> {
+  const identity = makeReportIdentity('localhost')
+  const ca = join(folder, 'ca.pem')
+  writeFileSync(ca, identity.certificate)
+  process.env.NODE_EXTRA_CA_CERTS = ca
+  let asked = 0
+  const server = createServer(
+    { cert: identity.certificate, key: identity.privateKey },
+    (_request, response) => {
+      asked += 1
+      response.end(page())
+    },
+  )
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  return {
+    url: `https://localhost:${(server.address() as AddressInfo).port}/bridges/en?transport=obfs4`,
+    asked: () => asked,
+    [Symbol.dispose]: () => void server.close(),
+  }
+}
+
+interface Seen {
+  fingerprint: string
+  state: string
+  seed: boolean
+}
+
+test('a daemon keeps its bridges: the seed stays, dead ones are replaced, an onion goes over what works', {
+  skip,
+}, async () => {
+  using server = await webServer('over curated bridges')
+  const [own, other] = await Promise.all(['own', 'other'].map(bridge))
+  const [closed] = await freePorts(1)
+  const cert = /cert=.*/.exec(own!.line)![0]
+  const dead = (letter: string): string => `obfs4 127.0.0.1:${closed} ${letter.repeat(40)} ${cert}`
+  using source = await distributor(
+    () => `<html><div id="bridgelines">${[dead('C'), other!.line].join('<br/>\n')}</div></html>`,
+  )
+  const seed = (text: string): string =>
+    document({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'tor-bridges', namespace: 'default' },
+      data: { bridges: Buffer.from(text).toString('base64') },
+    })
+  await using up = startUp({
+    'tor.yaml': document({
+      apiVersion: 'tor.fr0st.dev/v1alpha1',
+      kind: 'TorDaemon',
+      metadata: { name: 'tor', namespace: 'default' },
+      spec: {
+        options: network.options,
+        bridges: {
+          seed: { name: 'tor-bridges' },
+          source: { https: { url: source.url } },
+          minHealthy: 2,
+          maxBridges: 4,
+          evictGraceSeconds: 1,
+        },
+      },
+    }),
+    'web.yaml': `${onionService('web')}---\n${backend('web', server.port)}`,
+  })
+  // Without its seed: it waits for it, and takes what the distributor has meanwhile.
+  await up.until(
+    'the missing seed to be told',
+    () => up.condition(TOR_DAEMON, 'tor', 'BridgesHealthy')?.reason === 'BridgeSeedNotFound',
+  )
+  up.write('seed.yaml', seed(`# mine\n${dead('A')}\nobfs4 bridge.example:443\n${own!.line}\n`))
+  const bridges = (): Seen[] => (up.get(TOR_DAEMON, 'tor')?.status?.bridges ?? []) as Seen[]
+  const state = (fingerprint: string): string | undefined =>
+    bridges().find((one) => one.fingerprint === fingerprint)?.state
+  await up.until('our bridge to be healthy', () => state(own!.fingerprint) === 'healthy', 120_000)
+  await up.until(
+    'the dead one of the source to be taken out, that of the seed to stay',
+    () => state('C'.repeat(40)) === undefined && state('A'.repeat(40)) === 'dead',
+    180_000,
+  )
+  assert.equal(source.asked(), 1)
+  const host = await up.published('web')
+  await visitUntil(network.socksPort, host, 'over curated bridges', 180_000)
+  // Nothing of a line is anybody's to read but the pod's.
+  const told = JSON.stringify([up.get(TOR_DAEMON, 'tor'), up.output()])
+  for (const secret of [cert.slice(5, 40), `127.0.0.1:${own!.port}`]) assert.ok(!told.includes(secret))
+  assert.ok(up.get(SECRET, 'tor-keys')?.data?.['bridges.txt'] !== undefined)
+
+  up.write('seed.yaml', seed(own!.line))
+  await up.until('the former seed to leave', () => state('A'.repeat(40)) === undefined)
+})
