@@ -163,6 +163,27 @@ test('what a port lets through changes at once, in both directions', { skip }, a
   assert.equal(it.sent.length, before, 'nothing is sent for what is so already')
 })
 
+test('streams of workloads are counted, without those that are told of', { skip }, async () => {
+  await using it = await stage('127.77.250.12')
+  const { access, control, host } = it
+  await control.setConf([['DisableNetwork', '0']])
+  const port = await freePort(host)
+  access.want({ httpConnect: { port, exit: 'All' } })
+  await access.look()
+  const socket = connect({ host, port })
+  socket.write('CONNECT example.com:80 HTTP/1.1\r\n\r\n')
+  const counted = async (others: number): Promise<number> => {
+    await access.count(others)
+    return access.streams
+  }
+  await it.until('the stream', async () => (await counted(0)) === 1)
+  assert.equal(await counted(1), 0)
+  socket.destroy()
+  await it.until('its end', async () => (await counted(0)) === 0)
+  access.detach()
+  assert.equal(await counted(0), 0)
+})
+
 test('a port that is taken is told, costs nothing else, and is opened once it is free', {
   skip,
 }, async () => {

@@ -44,6 +44,7 @@ export class AccessPorts {
   readonly #options: AccessPortsOptions
   readonly #states = new Map<AccessState['name'], { listening: boolean; message?: string }>()
   #wanted: TorAccess = {}
+  #streams = 0
   #control: Control | undefined
   #dirty = false
   #running: Promise<void> | undefined
@@ -83,6 +84,19 @@ export class AccessPorts {
     clearTimeout(this.#timer)
     this.#running ??= this.#run()
     return this.#running
+  }
+
+  /** Streams that workloads have, as of the last {@link count}. */
+  get streams(): number {
+    return this.#streams
+  }
+
+  /** @param others streams that came in at the agent's own sockets: tor does not tell them apart */
+  async count(others: number): Promise<void> {
+    const control = this.states === undefined ? undefined : this.#control
+    const status = (await control?.getInfo('stream-status'))?.['stream-status'] ?? ''
+    const all = status.split('\n').filter((line) => line.trim() !== '').length
+    this.#streams = Math.max(0, all - others)
   }
 
   /** One each of the ports that are asked for; undefined where there are none. */

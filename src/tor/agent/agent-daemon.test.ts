@@ -10,6 +10,7 @@ import { SILENT } from '../../core/logger.ts'
 import { TOPOLOGY_FILE, type TorTopology } from '../contract.ts'
 import { ControlClient } from '../control/client.ts'
 import { TorAgent } from './agent.ts'
+import { readArguments } from './main.ts'
 
 /** What an agent makes of the daemon's own settings while tor runs, on a network that leads nowhere. */
 
@@ -138,6 +139,12 @@ test("tor's state is kept at the end, and taken up by the next pod", { skip }, a
   assert.match(readFileSync(join(base, 'data', 'tor', 'state'), 'utf8'), /2020-01-02 03:04:05/)
   assert.ok((await control.getInfo('version')).version)
   assert.doesNotMatch(agent!.report.rejected ?? '', /guards/)
+})
+
+test('the folder is an argument of the agent, and may be left out', () => {
+  const needed = ['--topology', 't', '--keys', 'k', '--data', 'd', '--run', 'r', '--address', '10.0.0.7']
+  assert.equal(readArguments([...needed, '--keep', '/var/lib/kept']).keep, '/var/lib/kept')
+  assert.equal('keep' in readArguments(needed), false)
 })
 
 test('a folder that cannot be used is told, and tor runs all the same', { skip }, async () => {

@@ -28,7 +28,7 @@ import { Bridges } from './bridges.ts'
 import { ClientAuths } from './client-auths.ts'
 import { Departure } from './departure.ts'
 import { FirstPublication } from './first-publication.ts'
-import { KeptState } from './kept-state.ts'
+import { type KeptState, keptState } from './kept-state.ts'
 import { runningMetrics } from './metrics.ts'
 import { OnionKeys } from './onion-keys.ts'
 import { OnionSet } from './onion-set.ts'
@@ -121,15 +121,8 @@ export class TorAgent {
       onForgotten: () => this.#onions.check(),
     })
     this.#access = new AccessPorts({ host, socks: ownSocksPorts(paths), log, onChange })
-    this.#kept =
-      options.keep === undefined
-        ? undefined
-        : new KeptState({
-            folder: options.keep,
-            state: join(paths.data, 'state'),
-            log,
-            onProblem: (text) => this.#problem('keep', text),
-          })
+    const onProblem = (text: string | undefined): void => this.#problem('keep', text)
+    this.#kept = keptState(options.keep, { state: join(paths.data, 'state'), log, onProblem })
     this.#tor = new TorProcess({
       tor: options.tor ?? 'tor',
       paths,
@@ -166,8 +159,11 @@ export class TorAgent {
     this.#uploadCircuits = new UploadCircuits(() => this.#tor.worker)
     this.#departure = new Departure({
       lingerMs: options.lingerMs ?? 0,
-      streams: () => this.#backends.connections + this.#proxies.connections,
-      circuits: async () => (await this.#tor.worker?.getInfo('circuit-status'))?.['circuit-status'],
+      streams: () => this.#backends.connections + this.#proxies.connections + this.#access.streams,
+      circuits: async () => {
+        await this.#access.count(this.#proxies.connections)
+        return (await this.#tor.worker?.getInfo('circuit-status'))?.['circuit-status']
+      },
       withdraw: (visited, held) => this.#onions.withdraw(visited, held),
       log,
     })

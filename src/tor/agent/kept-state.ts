@@ -105,6 +105,14 @@ export class KeptState {
   }
 }
 
+/** Undefined where nothing is to be kept. */
+export function keptState(
+  folder: string | undefined,
+  options: Omit<KeptStateOptions, 'folder'>,
+): KeptState | undefined {
+  return folder === undefined ? undefined : new KeptState({ folder, ...options })
+}
+
 /** @throws PosternError StateUnusable */
 export function checkState(content: Buffer): void {
   const lines = content.toString('latin1').split('\n')

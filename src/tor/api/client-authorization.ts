@@ -17,8 +17,7 @@ const client = withRules(
           .max(96, KEY_MESSAGE)
           .superRefine((text, context) => {
             const read = readPublicKey(text)
-            if (!read.ok)
-              context.addIssue({ code: 'custom', message: `${KEY_MESSAGE}; this one ${read.message}` })
+            if (!read.ok) context.addIssue({ code: 'custom', message: KEY_MESSAGE })
           }),
         {
           rule: "self.matches('^\\\\s*(?i:(descriptor:x25519:)?[a-z2-7]{52})\\\\s*$')",
