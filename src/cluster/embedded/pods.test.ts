@@ -33,9 +33,15 @@ after(() => rmSync(root, { recursive: true, force: true }))
 async function until<T>(what: string, probe: () => T | undefined | false, seen?: () => unknown): Promise<T> {
   const end = Date.now() + 20_000
   for (;;) {
-    const value = probe()
-    if (value !== undefined && value !== false) return value
-    if (Date.now() > end) assert.fail(`never seen: ${what}; last: ${JSON.stringify(seen?.())}`)
+    let failed: unknown
+    try {
+      const value = probe()
+      if (value !== undefined && value !== false) return value
+    } catch (error) {
+      // A file that is not there yet is a reason to wait, like any other.
+      failed = error
+    }
+    if (Date.now() > end) assert.fail(`never seen: ${what}; last: ${failed ?? JSON.stringify(seen?.())}`)
     await sleep(20)
   }
 }

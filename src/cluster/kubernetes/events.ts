@@ -9,7 +9,8 @@ import { ApiError } from './api-error.ts'
 
 const MANAGER = 'postern/events'
 const WAITING = 1000
-const KNOWN = 1000
+/** What is not known any more is read again when it is seen again. */
+const KNOWN = 100
 /** What comes within it is one write an event. */
 const GATHER_MS = 200
 /** What an end may take for events that still wait: there may be a thousand, and they are only by the way. */
