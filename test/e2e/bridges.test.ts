@@ -137,7 +137,7 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
   await published(it)
   it.bridges(a.line, b.line)
   await is(b, 'healthy')
-  await visitUntil(network.socksPort, it.host, 'still here')
+  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
 
   // It falls silent, and its connection stays open.
   a.freeze()
@@ -148,7 +148,7 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
 
   await a.stop()
   await is(a, 'dead Unreachable')
-  await visitUntil(network.socksPort, it.host, 'still here')
+  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
   await b.stop()
   await is(b, 'dead Unreachable')
   await only(watch, allowed)
@@ -172,11 +172,11 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
   it.topology({})
   await it.until('a relay', () => [...watch.met].some((one) => !allowed.includes(one)))
   assert.equal(it.report().bridges, undefined)
-  await visitUntil(network.socksPort, it.host, 'still here')
+  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
 
   // And with them again: what is connected directly ends.
   it.topology()
   await is(a, 'healthy')
   await it.until('no relay', async () => (await watch.connections()).every((one) => allowed.includes(one)))
-  await visitUntil(network.socksPort, it.host, 'still here')
+  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
 })
