@@ -206,7 +206,7 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
       }
       instanceChanged(change)
     }),
-    ...[world.claims, ...world.made].map((cache) => cache.subscribe(instanceChanged)),
+    ...[world.configMaps, world.claims, ...world.made].map((cache) => cache.subscribe(instanceChanged)),
   ]
   return () => {
     for (const stop of stops) stop()
