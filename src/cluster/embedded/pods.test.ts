@@ -31,18 +31,14 @@ before(() => writeFileSync(script, PROGRAM))
 after(() => rmSync(root, { recursive: true, force: true }))
 
 async function until<T>(what: string, probe: () => T | undefined | false, seen?: () => unknown): Promise<T> {
-  const end = Date.now() + 20_000
-  for (;;) {
-    let failed: unknown
+  for (const end = Date.now() + 20_000; ; await sleep(20)) {
     try {
       const value = probe()
       if (value !== undefined && value !== false) return value
     } catch (error) {
-      // A file that is not there yet is a reason to wait, like any other.
-      failed = error
+      if (Date.now() > end) throw error
     }
-    if (Date.now() > end) assert.fail(`never seen: ${what}; last: ${failed ?? JSON.stringify(seen?.())}`)
-    await sleep(20)
+    if (Date.now() > end) assert.fail(`never seen: ${what}; last: ${JSON.stringify(seen?.())}`)
   }
 }
 
@@ -190,20 +186,18 @@ describe('PodRunner', () => {
     assert.equal(cwd, join(state, 'p', '1'))
     assert.equal(env.NODE_TEST_CONTEXT, undefined, 'nothing of our own environment')
     assert.equal(readFileSync(join(volumes, 'keys/in/side.key'), 'utf8'), 'hidden')
-    assert.equal(statSync(join(volumes, 'keys/in/side.key')).mode & 0o777, 0o600)
-    assert.equal(statSync(join(volumes, 'keys')).mode & 0o777, 0o700)
+    const mode = (file: string): number => statSync(join(volumes, file)).mode & 0o777
+    assert.deepEqual([mode('keys/in/side.key'), mode('keys')], [0o600, 0o700])
     assert.ok(!existsSync(join(volumes, 'keys/extra')))
-    assert.equal(readFileSync(join(volumes, 'all/name'), 'utf8'), 'web-0')
-    assert.equal(readFileSync(join(volumes, 'all/extra'), 'utf8'), 'more')
-    assert.equal(readFileSync(join(volumes, 'all/level'), 'utf8'), 'debug')
+    const all = ['name', 'extra', 'level'].map((file) => readFileSync(join(volumes, 'all', file), 'utf8'))
+    assert.deepEqual(all, ['web-0', 'more', 'debug'])
     await until('log', () => readFileSync(runner.logFile('shop', 'web-0'), 'utf8').includes('begun'))
     assert.equal(pod.metadata.ownerReferences?.[0]?.name, 'web')
     const status = await until('deployment ready', () => {
       const found = cluster.cache(DEPLOYMENT).get('shop/web')?.status as Record<string, unknown> | undefined
       return found?.readyReplicas === 1 && found
     })
-    assert.equal(status.observedGeneration, 1)
-    assert.equal(status.replicas, 1)
+    assert.deepEqual([status.observedGeneration, status.replicas], [1, 1])
   })
 
   it('updates files while the pod runs, and removes what is gone', async () => {
