@@ -62,6 +62,15 @@ export function objectName(most: number = 253): z.ZodString {
     .regex(NAME_PATTERN, "must be lower-case letters, digits, '-' and '.', as every name in Kubernetes")
 }
 
+/** A key of a Secret or ConfigMap. */
+export function dataKey(): z.ZodString {
+  return z
+    .string()
+    .min(1, 'must not be empty')
+    .max(253, 'must be at most 253 characters')
+    .regex(/^[-._a-zA-Z0-9]+$/, "must be letters, digits, '-', '_' and '.', as every key of a Secret")
+}
+
 export function portNumber(description: string): z.ZodNumber {
   return z
     .int({ error: 'must be a whole number from 1 to 65535' })

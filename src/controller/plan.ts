@@ -1,5 +1,5 @@
 import type { EventNote, StatusPatch } from '../cluster/cluster.ts'
-import type { Ref, Resource } from '../core/resource.ts'
+import { type Ref, type Resource, refOf } from '../core/resource.ts'
 
 /** What a planner decided: data, so that a domain is tested as a table. */
 export interface Plan {
@@ -28,6 +28,11 @@ export interface OutsideCall {
 
 export function emptyPlan(): Plan {
   return { create: [], apply: [], remove: [], status: [], calls: [], notes: [] }
+}
+
+/** Takes an owned object out: this very one. */
+export function removeObject(plan: Plan, object: Resource): void {
+  plan.remove.push({ ...refOf(object), uid: object.metadata.uid })
 }
 
 /** Looks at the key again after a while; the earliest of several times counts. */

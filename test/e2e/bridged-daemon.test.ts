@@ -1,33 +1,20 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { SECRET } from '../../src/cluster/kinds.ts'
 import { makeReportIdentity } from '../../src/controller/report-identity.ts'
 import { TOR_DAEMON } from '../../src/tor/api/tor-daemon.ts'
-import { type Bridge, startBridge } from '../../testbed/tor-network/bridge.ts'
 import { freePorts } from '../../testbed/tor-network/ports.ts'
 import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
+import { bridgeStage, skip } from './bridge-stage.ts'
 import { backend, document, onionService, startUp, webServer } from './up.ts'
 import { visitUntil } from './visit.ts'
 
-const skip = existsSync('/usr/bin/obfs4proxy') ? false : 'no transport: apt-get install obfs4proxy'
 const network = await sharedTorNetwork()
-const folder = mkdtempSync(join(tmpdir(), 'tbd-'))
-const started: Bridge[] = []
-after(async () => {
-  await Promise.all(started.map((bridge) => bridge.stop()))
-  rmSync(folder, { recursive: true, force: true })
-})
-
-async function bridge(name: string): Promise<Bridge> {
-  const one = await startBridge(network, join(folder, name))
-  started.push(one)
-  return one
-}
+const { folder, bridge } = bridgeStage(network)
 
 /** A distributor on this machine, whose certificate `up` is told to trust. */
 async function distributor(page: () => string): Promise<{ url: string; asked: () => number } & Disposable> {

@@ -1,30 +1,16 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { type Bridge, startBridge } from '../../testbed/tor-network/bridge.ts'
+import { test } from 'node:test'
+import type { Bridge } from '../../testbed/tor-network/bridge.ts'
 import { freePorts } from '../../testbed/tor-network/ports.ts'
 import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
+import { bridgeStage, skip } from './bridge-stage.ts'
 import { type BridgedAgent, startBridgedAgent, type Watch } from './bridged-agent.ts'
 import { webServer } from './up.ts'
 import { visitUntil } from './visit.ts'
 
-const skip = existsSync('/usr/bin/obfs4proxy') ? false : 'no transport: apt-get install obfs4proxy'
 const network = await sharedTorNetwork()
-const folder = mkdtempSync(join(tmpdir(), 'tbr-'))
-const started: Bridge[] = []
-after(async () => {
-  await Promise.all(started.map((bridge) => bridge.stop()))
-  rmSync(folder, { recursive: true, force: true })
-})
-
-async function bridge(name: string): Promise<Bridge> {
-  const one = await startBridge(network, join(folder, name))
-  started.push(one)
-  return one
-}
+const { bridge } = bridgeStage(network)
 
 /** Accepts, and never says a word. */
 async function silent(): Promise<{ port: number; server: Server }> {

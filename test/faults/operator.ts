@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { KUBERNETES_KINDS } from '../../src/cluster/kinds.ts'
 import { type CacheState, KubernetesCluster } from '../../src/cluster/kubernetes/cluster.ts'
@@ -9,6 +8,7 @@ import type { Logger } from '../../src/core/logger.ts'
 import { TOR_KINDS } from '../../src/tor/api/kinds.ts'
 import type { TorSettings } from '../../src/tor/operator/observed.ts'
 import { type PreparedTorOperator, prepareTorOperator } from '../../src/tor/operator/operator.ts'
+import { freePorts } from '../../testbed/tor-network/ports.ts'
 import type { FaultProxy } from './fault-proxy.ts'
 import { describeCall } from './requests.ts'
 
@@ -118,7 +118,7 @@ export class OperatorProcess implements AsyncDisposable {
   #output = ''
 
   static async start(kubeconfig: string, ...words: string[]): Promise<OperatorProcess> {
-    return new OperatorProcess(kubeconfig, [await freePort(), await freePort()], words)
+    return new OperatorProcess(kubeconfig, (await freePorts(2)) as [number, number], words)
   }
 
   private constructor(kubeconfig: string, [health, metrics]: [number, number], words: string[]) {
@@ -187,12 +187,4 @@ export class OperatorProcess implements AsyncDisposable {
 /** What was written since `forget`, as lines: for a world in which nothing is to be written. */
 export function written(proxy: FaultProxy, ...without: string[]): string[] {
   return proxy.writes(...without).map(describeCall)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageOf } from '../../src/core/errors.ts'
+import { freePorts } from '../../testbed/tor-network/ports.ts'
 
 /** A real Prometheus for as long as a test, that scrapes every second what it is told. */
 
@@ -29,7 +29,7 @@ export class Prometheus implements AsyncDisposable {
 
   /** @param rules files of rules, evaluated every second */
   static async start(targets: readonly Target[], rules: readonly object[] = []): Promise<Prometheus> {
-    const prometheus = new Prometheus(await freePort(), targets, rules)
+    const prometheus = new Prometheus((await freePorts(1))[0]!, targets, rules)
     try {
       await prometheus.until('Prometheus to be ready', async () => {
         const { status } = await fetch(`${prometheus.#url}/-/ready`)
@@ -117,12 +117,4 @@ export class Prometheus implements AsyncDisposable {
     if (answer.status !== 'success') throw new Error(`${path}: ${answer.error}`)
     return answer.data
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -9,6 +9,7 @@ import { SILENT } from '../../core/logger.ts'
 import type { ControlClient } from '../control/client.ts'
 import { startTestTor } from '../control/testing-tor.ts'
 import { AccessPorts, portValue } from './access-ports.ts'
+import { freePort } from './metrics-port.ts'
 
 const skip = existsSync('/usr/bin/tor') ? false : 'tor is not installed: apt-get install tor'
 const NOWHERE = `DirAuthority nowhere orport=1 no-v2 v3ident=${'A'.repeat(40)} 127.0.0.1:1 ${'B'.repeat(40)}`
@@ -61,15 +62,6 @@ async function stage(host = '127.77.250.9'): Promise<Stage> {
       await tor[Symbol.asyncDispose]()
     },
   }
-}
-
-/** A free port of an address. */
-async function freePort(host: string): Promise<number> {
-  const server = createServer().listen(0, host)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((done) => server.close(done))
-  return port
 }
 
 /** What a port says to one who asks for a name of the open web: the code of SOCKS, or the status of HTTP. */

@@ -1,3 +1,4 @@
+import { Convergence } from '../../agent/convergence.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import type { AccessPort, AccessState, TorAccess } from '../contract.ts'
@@ -45,13 +46,17 @@ export class AccessPorts {
   readonly #states = new Map<AccessState['name'], { listening: boolean; message?: string }>()
   #wanted: TorAccess = {}
   #streams = 0
-  #control: Control | undefined
-  #dirty = false
-  #running: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
+  readonly #convergence: Convergence<Control>
 
   constructor(options: AccessPortsOptions) {
     this.#options = options
+    this.#convergence = new Convergence({
+      converge: (control) => this.#look(control),
+      failed: (error) => {
+        options.log.warn({ error: messageOf(error) }, 'the ports for workloads could not be set')
+        return this.#retryMs
+      },
+    })
   }
 
   /** What should be open. */
@@ -62,28 +67,22 @@ export class AccessPorts {
 
   /** A tor that was just got hold of. */
   attach(control: Control): void {
-    this.#control = control
-    void this.look()
+    void this.#convergence.attach(control)
   }
 
   detach(): void {
-    this.#control = undefined
-    clearTimeout(this.#timer)
+    this.#convergence.detach()
     this.#states.clear()
     this.#options.onChange()
   }
 
   close(): void {
-    this.#control = undefined
-    clearTimeout(this.#timer)
+    this.#convergence.stop()
   }
 
   /** Looks whether all is as it should be: the network may have been turned on or off. Resolves once it has. */
   look(): Promise<void> {
-    this.#dirty = true
-    clearTimeout(this.#timer)
-    this.#running ??= this.#run()
-    return this.#running
+    return this.#convergence.look()
   }
 
   /** Streams that workloads have, as of the last {@link count}. */
@@ -93,7 +92,7 @@ export class AccessPorts {
 
   /** @param others streams that came in at the agent's own sockets: tor does not tell them apart */
   async count(others: number): Promise<void> {
-    const control = this.states === undefined ? undefined : this.#control
+    const control = this.states === undefined ? undefined : this.#convergence.live
     const status = (await control?.getInfo('stream-status'))?.['stream-status'] ?? ''
     const all = status.split('\n').filter((line) => line.trim() !== '').length
     this.#streams = Math.max(0, all - others)
@@ -106,30 +105,15 @@ export class AccessPorts {
     return wanted.map(({ name }) => ({ name, ...(this.#states.get(name) ?? { listening: false }) }))
   }
 
-  async #run(): Promise<void> {
-    await null
-    while (this.#dirty) {
-      this.#dirty = false
-      const control = this.#control
-      if (control === undefined) break
-      let settled = true
-      try {
-        const on = (await control.getConf('DisableNetwork')).DisableNetwork?.[0] === '0'
-        for (const way of WAYS) settled = (await this.#converge(control, way, on)) && settled
-      } catch (error) {
-        if (this.#control !== control) continue
-        settled = false
-        this.#options.log.warn({ error: messageOf(error) }, 'the ports for workloads could not be set')
-      }
-      if (!settled) this.#again()
-    }
-    this.#running = undefined
+  async #look(control: Control): Promise<void> {
+    const on = (await control.getConf('DisableNetwork')).DisableNetwork?.[0] === '0'
+    let settled = true
+    for (const way of WAYS) settled = (await this.#converge(control, way, on)) && settled
+    if (!settled) this.#convergence.lookAfter(this.#retryMs)
   }
 
-  #again(): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.look(), this.#options.retryMs ?? RETRY_MS)
-    this.#timer.unref()
+  get #retryMs(): number {
+    return this.#options.retryMs ?? RETRY_MS
   }
 
   /** @returns false where it has to be looked at again */

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -11,6 +9,7 @@ import { TOPOLOGY_FILE, type TorTopology } from '../contract.ts'
 import { ControlClient } from '../control/client.ts'
 import { TorAgent } from './agent.ts'
 import { readArguments } from './main.ts'
+import { freePort } from './metrics-port.ts'
 
 /** What an agent makes of the daemon's own settings while tor runs, on a network that leads nowhere. */
 
@@ -56,14 +55,6 @@ function declare(daemon: Partial<TorTopology['daemon']>): void {
   }
   writeFileSync(join(base, 'topology', '.new'), JSON.stringify(document))
   renameSync(join(base, 'topology', '.new'), join(base, 'topology', TOPOLOGY_FILE))
-}
-
-async function freePort(host: string): Promise<number> {
-  const server = createServer().listen(0, host)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((done) => server.close(done))
-  return port
 }
 
 async function start(address: string): Promise<ControlClient> {

@@ -1,3 +1,4 @@
+import { Convergence } from '../../agent/convergence.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import { BRIDGES_FILE, type BridgeState, type TorTopology } from '../contract.ts'
@@ -56,7 +57,7 @@ export class Bridges {
   readonly #now: () => number
   readonly #redaction = new Redaction()
   readonly #target: BridgeTarget
-  #control: Control | undefined
+  readonly #convergence: Convergence<Control>
   /** undefined: tor has to be asked. */
   #access: NetworkAccess | undefined
   /** Of {@link #access}, with a record of each by fingerprint. */
@@ -70,39 +71,38 @@ export class Bridges {
   #rejected: string | undefined
   /** Another set waits for its turn. */
   #waiting = false
-  #dirty = false
-  #running: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
 
   constructor(options: BridgesOptions) {
     this.#options = options
     this.#target = new BridgeTarget(options.programs)
     this.#now = options.now ?? (() => performance.now())
+    this.#convergence = new Convergence({
+      converge: (control) => this.#pass(control),
+      failed: (error) => this.#failed(error),
+    })
   }
 
   /** The mounted keys. */
   use(files: ReadonlyMap<string, Buffer>): void {
     this.#target.use(files.get(BRIDGES_FILE)?.toString('utf8'))
-    void this.#kick()
+    void this.#convergence.look()
   }
 
   /** @param wish undefined: connect directly */
   want(wish: TorTopology['daemon']['bridges']): void {
     this.#target.want(wish)
-    void this.#kick()
+    void this.#convergence.look()
   }
 
   /** Resolves once a tor that was just got hold of has the network, or is known to go without. */
   attach(control: Control): Promise<void> {
-    this.#control = control
     this.#access = undefined
     this.#refused = undefined
-    return this.#kick()
+    return this.#convergence.attach(control)
   }
 
   detach(died: boolean): void {
-    this.#control = undefined
-    clearTimeout(this.#timer)
+    this.#convergence.detach()
     if (!died) return
     // The next tor has tried none of them.
     this.#outage = false
@@ -116,8 +116,7 @@ export class Bridges {
   }
 
   close(): void {
-    this.#control = undefined
-    clearTimeout(this.#timer)
+    this.#convergence.stop()
   }
 
   /** Of the bridges in force; undefined where none are to be used. */
@@ -146,39 +145,21 @@ export class Bridges {
     return this.#redaction.of(text)
   }
 
-  #kick(): Promise<void> {
-    this.#dirty = true
-    clearTimeout(this.#timer)
-    this.#running ??= this.#run()
-    return this.#running
-  }
-
-  async #run(): Promise<void> {
-    // So that `#kick` has the promise before this may end.
-    await null
-    while (this.#dirty) {
-      this.#dirty = false
-      const control = this.#control
-      if (control === undefined) break
-      try {
-        await this.#converge(control)
-      } catch (error) {
-        // Whether it came to pass is not known.
-        this.#access = undefined
-        if (this.#control !== control) continue
-        this.#options.log.warn({ error: messageOf(error) }, 'how tor connects could not be set')
-        this.#again(RETRY_MS)
-      }
-      this.#options.onChange()
+  async #pass(control: Control): Promise<void> {
+    try {
+      await this.#converge(control)
+    } catch (error) {
+      // Whether it came to pass is not known.
+      this.#access = undefined
+      throw error
     }
-    // In the same breath as the look at what is due: nothing that becomes due is missed.
-    this.#running = undefined
+    this.#options.onChange()
   }
 
-  #again(ms: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.#kick(), ms)
-    this.#timer.unref()
+  #failed(error: unknown): number {
+    this.#options.log.warn({ error: messageOf(error) }, 'how tor connects could not be set')
+    this.#options.onChange()
+    return RETRY_MS
   }
 
   async #converge(control: Control): Promise<void> {
@@ -204,7 +185,7 @@ export class Bridges {
       this.#waiting = wait > 0
       if (this.#waiting) {
         if (!heard) await this.#look(control)
-        return this.#again(wait)
+        return this.#convergence.lookAfter(wait)
       }
       await this.#apply(control, access, set)
     }
@@ -232,7 +213,7 @@ export class Bridges {
   async #change(control: Control, key: string, step: () => Promise<NetworkAccess>): Promise<boolean> {
     const pause = this.#refused?.key === key ? this.#refused.at + REFUSED_MS - this.#now() : 0
     if (pause > 0) {
-      this.#again(pause)
+      this.#convergence.lookAfter(pause)
       return false
     }
     try {
@@ -246,7 +227,7 @@ export class Bridges {
       // It may have come half way: off the network, and not back.
       this.#access = await readNetworkAccess(control)
       this.#problem = this.#access.on ? undefined : { reason: 'NetworkRefused', message }
-      this.#again(REFUSED_MS)
+      this.#convergence.lookAfter(REFUSED_MS)
       return false
     }
     this.#settled()
@@ -293,7 +274,7 @@ export class Bridges {
     if (works && this.#outage) this.#options.onRecovered?.()
     this.#outage = !works && (this.#outage || before.state === 'healthy')
     // A set that waits for its turn may not have to any more.
-    if (this.#waiting) void this.#kick()
+    if (this.#waiting) void this.#convergence.look()
   }
 
   /** Keeps what is known of those that stay. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Convergence } from '../../agent/convergence.ts'
 import { codeOf, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import type { ProxyPlan } from '../contract.ts'
@@ -22,42 +23,41 @@ export class ClientAuths {
   readonly #options: ClientAuthsOptions
   #files: ReadonlyMap<string, Buffer> = new Map()
   #proxies: readonly ProxyPlan[] = []
-  #control: Control | undefined
+  readonly #convergence: Convergence<Control>
   /** By address: digest of the key that tor has. */
   readonly #known = new Map<string, string>()
-  #dirty = false
-  #running: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
 
   constructor(options: ClientAuthsOptions) {
     this.#options = options
+    this.#convergence = new Convergence({
+      converge: (control) => this.#converge(control),
+      failed: (error) => this.#failed(error),
+    })
   }
 
   /** The mounted keys. */
   use(files: ReadonlyMap<string, Buffer>): void {
     this.#files = files
-    this.#kick()
+    void this.#convergence.look()
   }
 
   want(proxies: readonly ProxyPlan[]): void {
     this.#proxies = proxies
-    this.#kick()
+    void this.#convergence.look()
   }
 
   /** @param fresh this tor was just started and knows no key */
   attach(control: Control, fresh: boolean): void {
-    this.#control = control
     if (fresh) this.#known.clear()
-    this.#kick()
+    void this.#convergence.attach(control)
   }
 
   detach(): void {
-    this.#control = undefined
+    this.#convergence.detach()
   }
 
   close(): void {
-    this.#control = undefined
-    clearTimeout(this.#timer)
+    this.#convergence.stop()
   }
 
   /** Why a target cannot be reached as things are; undefined when that is not for its key. */
@@ -68,30 +68,10 @@ export class ClientAuths {
     return length === undefined ? `the keys hold no ${authFile}` : `${authFile} has ${length} bytes, not 32`
   }
 
-  #kick(): void {
-    this.#dirty = true
-    clearTimeout(this.#timer)
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-      // Asked for while the last run was ending.
-      if (this.#dirty && this.#control !== undefined) this.#kick()
-    })
-  }
-
-  async #run(): Promise<void> {
-    while (this.#dirty) {
-      this.#dirty = false
-      const control = this.#control
-      if (control === undefined) return
-      try {
-        await this.#converge(control)
-      } catch (error) {
-        if (this.#control !== control || codeOf(error) === 'ControlClosed') continue
-        this.#options.log.warn({ error: messageOf(error) }, 'a key for a private onion could not be set')
-        this.#timer = setTimeout(() => this.#kick(), RETRY_MS)
-        this.#timer.unref()
-      }
-    }
+  #failed(error: unknown): number | undefined {
+    if (codeOf(error) === 'ControlClosed') return undefined
+    this.#options.log.warn({ error: messageOf(error) }, 'a key for a private onion could not be set')
+    return RETRY_MS
   }
 
   async #converge(control: Control): Promise<void> {

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Convergence } from '../../agent/convergence.ts'
 import { codeOf, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import type { OnionPlan, OnionState } from '../contract.ts'
@@ -40,49 +41,42 @@ export class FolderOnions {
   #wanted: readonly OnionPlan[] = []
   readonly #live = new Map<string, TrackedOnion>()
   readonly #failures = new Map<string, { reason: string; message: string }>()
-  #control: ControlClient | undefined
-  #bootstrapped = false
-  #dirty = false
-  #running: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
-  #closed = false
+  readonly #convergence: Convergence<ControlClient>
+  #retryTimer: NodeJS.Timeout | undefined
 
   constructor(options: FolderOnionsOptions) {
     this.#options = options
     this.#now = options.now ?? (() => performance.now())
+    this.#convergence = new Convergence({
+      converge: (control) => this.#converge(control),
+      failed: (error) => this.#failed(error),
+      settled: options.onChange,
+    })
   }
 
   want(onions: readonly OnionPlan[]): void {
     this.#wanted = onions
     for (const { address, ports } of onions) this.#options.backends.update(address, ports)
     this.#failures.clear()
-    this.#kick()
+    void this.#convergence.look()
   }
 
   keysChanged(): void {
     this.#failures.clear()
-    this.#kick()
+    void this.#convergence.look()
   }
 
   /** @param fresh this tor was just started and has no onions */
   attach(control: ControlClient, fresh: boolean): void {
-    this.#control = control
     if (fresh) this.#live.clear()
-    this.#kick()
+    void this.#convergence.attach(control)
   }
 
   detach(died: boolean): void {
-    this.#control = undefined
+    this.#convergence.detach()
     if (!died) return
-    this.#bootstrapped = false
     this.#live.clear()
     this.#options.onChange()
-  }
-
-  bootstrapped(): void {
-    if (this.#bootstrapped) return
-    this.#bootstrapped = true
-    this.#kick()
   }
 
   event(event: HsDescEvent): void {
@@ -90,7 +84,7 @@ export class FolderOnions {
     if (onion === undefined) return
     const before = onion.published
     if (!countUpload(onion, event, this.#now(), Date.now())) return
-    if (onion.published && !before) this.#kick()
+    if (onion.published && !before) void this.#convergence.look()
     this.#options.onChange()
   }
 
@@ -101,18 +95,18 @@ export class FolderOnions {
         key: this.#options.keys.check(onion.name, onion.address),
         failure: this.#failures.get(onion.address),
         backend: this.#options.backends.state(onion.address),
-        attached: this.#control !== undefined,
+        attached: this.#convergence.live !== undefined,
       }),
     )
   }
 
   stop(): void {
-    this.#closed = true
-    clearTimeout(this.#timer)
+    this.#convergence.stop()
+    clearTimeout(this.#retryTimer)
   }
 
-  async idle(): Promise<void> {
-    await this.#running
+  idle(): Promise<void> {
+    return this.#convergence.idle()
   }
 
   /** Addresses that have sockets here. */
@@ -120,39 +114,17 @@ export class FolderOnions {
     return this.#live.has(address) || this.#wanted.some((onion) => onion.address === address)
   }
 
-  #kick(): void {
-    this.#dirty = true
-    if (this.#closed) return
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-      // Asked for while the last run was ending.
-      if (this.#dirty && this.#control !== undefined) this.#kick()
-    })
+  #failed(error: unknown): number | undefined {
+    if (codeOf(error) === 'ControlClosed') return undefined
+    this.#options.log.warn({ error: messageOf(error) }, 'onions with circuit numbers could not be set')
+    return RETRY_MS
   }
 
-  async #run(): Promise<void> {
-    while (this.#dirty && !this.#closed) {
-      this.#dirty = false
-      const control = this.#control
-      if (control === undefined) break
-      try {
-        await this.#converge(control)
-      } catch (error) {
-        if (this.#control !== control || codeOf(error) === 'ControlClosed') continue
-        this.#options.log.warn({ error: messageOf(error) }, 'onions with circuit numbers could not be set')
-        this.#again()
-      }
-    }
-    this.#options.onChange()
-  }
-
-  #again(first: () => void = () => {}): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
-      first()
-      this.#kick()
-    }, RETRY_MS)
-    this.#timer.unref()
+  /** What was refused is tried again, soon. */
+  #retry(): void {
+    clearTimeout(this.#retryTimer)
+    this.#retryTimer = setTimeout(() => this.keysChanged(), RETRY_MS)
+    this.#retryTimer.unref()
   }
 
   async #converge(control: ControlClient): Promise<void> {
@@ -200,7 +172,7 @@ export class FolderOnions {
       const reason = codeOf(error) === 'ListenFailed' ? 'ListenFailed' : 'TorRefused'
       this.#failures.set(address, { reason, message: messageOf(error) })
       this.#options.log.error({ onion: name, reason, error: messageOf(error) }, 'onion not published')
-      this.#again(() => this.#failures.clear())
+      this.#retry()
     }
   }
 

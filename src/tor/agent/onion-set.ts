@@ -53,7 +53,6 @@ export class OnionSet {
 
   bootstrapped(): void {
     this.#added.bootstrapped()
-    this.#configured.bootstrapped()
   }
 
   event(event: HsDescEvent): void {

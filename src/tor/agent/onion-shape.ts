@@ -1,24 +1,20 @@
+import { once } from '../../core/once.ts'
 import type { OnionPlan } from '../contract.ts'
 
 /**
  * All that ADD_ONION is told of an onion beside its key, as a text: tor cannot be asked for it, nor change it, so an
- * onion whose shape is another is removed and added again. The same in another order is the same.
+ * onion whose shape is another is removed and added again. The same in another order is the same. Worked out once a plan: it is asked for at each step.
  */
-export function shapeOf({
-  ports,
-  clients,
-  circuitIds,
-  pow,
-  streams,
-}: Omit<OnionPlan, 'name' | 'address' | 'since'>): string {
-  return JSON.stringify([
-    ports.map(({ virtualPort }) => virtualPort).sort((a, b) => a - b),
-    clients === undefined ? null : [...clients].sort(),
-    circuitIds === true,
-    pow === undefined ? null : [pow.queueRate, pow.queueBurst],
-    streams === undefined ? null : [streams.max, streams.closeCircuit],
-  ])
-}
+export const shapeOf: (onion: Omit<OnionPlan, 'name' | 'address' | 'since'>) => string = once(
+  ({ ports, clients, circuitIds, pow, streams }) =>
+    JSON.stringify([
+      ports.map(({ virtualPort }) => virtualPort).sort((a, b) => a - b),
+      clients === undefined ? null : [...clients].sort(),
+      circuitIds === true,
+      pow === undefined ? null : [pow.queueRate, pow.queueBurst],
+      streams === undefined ? null : [streams.max, streams.closeCircuit],
+    ]),
+)
 
 /**
  * Whether somebody who could connect before cannot any more.

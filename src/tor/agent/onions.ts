@@ -1,3 +1,4 @@
+import { Convergence } from '../../agent/convergence.ts'
 import { codeOf, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
 import type { OnionPlan, OnionState } from '../contract.ts'
@@ -52,18 +53,22 @@ export class Onions {
   readonly #revoked: Revocations
   /** By address: tor was made to forget it, and has it again for visitors that were there. */
   readonly #withdrawn = new Map<string, boolean>()
-  #control: ControlClient | undefined
+  readonly #convergence: Convergence<ControlClient>
   #bootstrappedAt: number | undefined
   #checkDue = false
-  #dirty = false
-  #running: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
   readonly #checker: NodeJS.Timeout
-  #closed = false
 
   constructor(options: OnionsOptions) {
     this.#options = options
     this.#revoked = new Revocations(options.log)
+    this.#convergence = new Convergence({
+      converge: (control) => this.#pass(control),
+      failed: (error) => this.#failed(error),
+      settled: async () => {
+        await this.#releaseBackends()
+        options.onChange()
+      },
+    })
     this.#now = options.now ?? (() => performance.now())
     this.#checker = setInterval(() => this.check(), options.checkMs ?? 30_000)
     this.#checker.unref()
@@ -77,7 +82,7 @@ export class Onions {
     for (const known of [this.#history, this.#failures]) {
       for (const address of known.keys()) if (!this.#byAddress.has(address)) known.delete(address)
     }
-    this.#kick()
+    void this.#convergence.look()
   }
 
   /** The keys changed: what failed for its key is looked at again. */
@@ -88,19 +93,18 @@ export class Onions {
       this.#failures.delete(address)
       this.#history.delete(address)
     }
-    this.#kick()
+    void this.#convergence.look()
   }
 
   /** @param fresh this tor was just started and has no onions */
   attach(control: ControlClient, fresh: boolean): void {
-    this.#control = control
     if (fresh) this.#forget()
     else this.#checkDue = true
-    this.#kick()
+    void this.#convergence.attach(control)
   }
 
   detach(died: boolean): void {
-    this.#control = undefined
+    this.#convergence.detach()
     if (!died) return
     this.#bootstrappedAt = undefined
     this.#forget()
@@ -111,7 +115,7 @@ export class Onions {
   bootstrapped(): void {
     if (this.#bootstrappedAt !== undefined) return
     this.#bootstrappedAt = this.#now()
-    this.#kick()
+    void this.#convergence.look()
   }
 
   event(event: HsDescEvent): void {
@@ -123,15 +127,15 @@ export class Onions {
       this.#history.delete(onion.address)
       this.#options.log.info({ onion: this.#byAddress.get(onion.address)?.name }, 'onion published')
     }
-    if (event.action === 'UPLOAD' ? onion.uploadsAsked === 1 : !before) this.#kick()
+    if (event.action === 'UPLOAD' ? onion.uploadsAsked === 1 : !before) void this.#convergence.look()
     this.#options.onChange()
   }
 
   /** Compares tor's list of onions with ours, soon. */
   check(): void {
-    if (this.#control === undefined) return
+    if (this.#convergence.live === undefined) return
     this.#checkDue = true
-    this.#kick()
+    void this.#convergence.look()
   }
 
   states(): OnionState[] {
@@ -141,16 +145,15 @@ export class Onions {
         key: this.#options.keys.check(onion.name, onion.address),
         failure: this.#failures.get(onion.address),
         backend: this.#options.backends.state(onion.address),
-        attached: this.#control !== undefined,
+        attached: this.#convergence.live !== undefined,
       }),
     )
   }
 
   /** Takes no further step. */
   stop(): void {
-    this.#closed = true
     clearInterval(this.#checker)
-    clearTimeout(this.#timer)
+    this.#convergence.stop()
   }
 
   /**
@@ -163,7 +166,7 @@ export class Onions {
    */
   async withdraw(visited: ReadonlySet<string>, held: ReadonlySet<string> = new Set()): Promise<number> {
     await this.idle()
-    const control = this.#control
+    const control = this.#convergence.live
     let left = 0
     if (control === undefined) return left
     for (const address of this.#live.keys()) {
@@ -194,8 +197,8 @@ export class Onions {
   }
 
   /** Resolves when no step is being taken. */
-  async idle(): Promise<void> {
-    await this.#running
+  idle(): Promise<void> {
+    return this.#convergence.idle()
   }
 
   #forget(): void {
@@ -207,33 +210,18 @@ export class Onions {
     }
   }
 
-  #kick(): void {
-    this.#dirty = true
-    if (this.#closed) return
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-      if (this.#dirty && this.#control !== undefined) this.#kick()
-    })
+  async #pass(control: ControlClient): Promise<void> {
+    if (this.#checkDue) await this.#compare(control)
+    await this.#converge(control)
+    await this.#revoked.run(control, (address) => this.#byAddress.get(address)?.name)
   }
 
-  async #run(): Promise<void> {
-    while (this.#dirty && !this.#closed) {
-      this.#dirty = false
-      const control = this.#control
-      if (control === undefined) break
-      try {
-        if (this.#checkDue) await this.#compare(control)
-        await this.#converge(control)
-        await this.#revoked.run(control, (address) => this.#byAddress.get(address)?.name)
-      } catch (error) {
-        if (this.#control !== control || codeOf(error) === 'ControlClosed') continue
-        this.#options.log.warn({ error: messageOf(error) }, 'converging the onions was interrupted')
-        if (codeOf(error) === 'ControlTimeout') this.#options.onHung()
-        else this.#lookAt(this.#now() + 1_000)
-      }
-    }
-    await this.#releaseBackends()
-    this.#options.onChange()
+  #failed(error: unknown): number | undefined {
+    if (codeOf(error) === 'ControlClosed') return undefined
+    this.#options.log.warn({ error: messageOf(error) }, 'converging the onions was interrupted')
+    if (codeOf(error) !== 'ControlTimeout') return 1_000
+    this.#options.onHung()
+    return undefined
   }
 
   async #converge(control: ControlClient): Promise<void> {
@@ -253,11 +241,11 @@ export class Onions {
       now: this.#now(),
     })
     for (const step of steps) {
-      if (this.#closed || this.#control !== control) return
+      if (this.#convergence.stopped || this.#convergence.live !== control) return
       await this.#take(control, step)
     }
-    if (steps.length > 0) this.#dirty = true
-    else this.#lookAt(again)
+    if (steps.length > 0) void this.#convergence.look()
+    else this.#convergence.lookAfter(again === undefined ? undefined : Math.max(10, again - this.#now()))
   }
 
   async #take(control: ControlClient, step: OnionStep): Promise<void> {
@@ -375,11 +363,5 @@ export class Onions {
         await this.#options.backends.keep(address, [])
       }
     }
-  }
-
-  #lookAt(time: number | undefined): void {
-    clearTimeout(this.#timer)
-    if (time === undefined || this.#closed) return
-    this.#timer = setTimeout(() => this.#kick(), Math.max(10, time - this.#now()))
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { objectName } from '../../cluster/api-kind.ts'
+import { dataKey, objectName } from '../../cluster/api-kind.ts'
 import { withRules } from '../../cluster/cel.ts'
 
 /** Pluggable transports by which a bridge may be reached; the image decides which it has. */
@@ -36,11 +36,7 @@ export const bridges: z.ZodType = withRules(
       seed: z
         .strictObject({
           name: objectName().describe('Name of the Secret.'),
-          key: z
-            .string()
-            .min(1, 'must not be empty')
-            .max(253, 'must be at most 253 characters')
-            .regex(/^[-._a-zA-Z0-9]+$/, "must be letters, digits, '-', '_' and '.', as every key of a Secret")
+          key: dataKey()
             .default('bridges')
             .describe("Key of the Secret, with a bridge a line; default 'bridges'."),
         })

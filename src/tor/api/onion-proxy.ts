@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { type ApiKind, objectName, portNumber, serviceName, validator } from '../../cluster/api-kind.ts'
+import {
+  type ApiKind,
+  dataKey,
+  objectName,
+  portNumber,
+  serviceName,
+  validator,
+} from '../../cluster/api-kind.ts'
 import { statusSchema } from '../../cluster/api-status.ts'
 import { uniqueRule, withRules } from '../../cluster/cel.ts'
 import type { Condition } from '../../core/conditions.ts'
@@ -23,14 +30,7 @@ const targets = withRules(
         clientAuthSecret: z
           .strictObject({
             name: objectName().describe('Name of the Secret.'),
-            key: z
-              .string()
-              .min(1, 'must not be empty')
-              .max(253, 'must be at most 253 characters')
-              .regex(
-                /^[-._a-zA-Z0-9]+$/,
-                "must be letters, digits, '-', '_' and '.', as every key of a Secret",
-              )
+            key: dataKey()
               .optional()
               .describe("Key of the Secret; default 'private-key', as generated ones have it."),
           })

@@ -1,9 +1,10 @@
 import type { Named } from '../../cluster/cluster.ts'
 import type { Secret } from '../../cluster/kinds.ts'
+import { once } from '../../core/once.ts'
 import { BRIDGES_DEFAULTS } from '../api/bridges.ts'
 import { Reason } from '../api/reasons.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
-import { type BridgeLine, parseLines } from '../bridges/lines.ts'
+import { type BridgeLine, type ParsedLines, parseLines } from '../bridges/lines.ts'
 import type { FetchResult } from '../bridges/pacing.ts'
 
 /** File of the keys Secret by which the operator remembers; the agent does not read it. */
@@ -63,8 +64,7 @@ export function observeBridges(
       `Secret ${name} has no ${key}; put the bridges there, or correct bridges.seed.key`,
     )
   }
-  const transports = [bridges.transport ?? BRIDGES_DEFAULTS.transport]
-  const parsed = parseLines(Buffer.from(content, 'base64').toString('utf8'), transports)
+  const parsed = parsedSeed(named.object, key, bridges.transport ?? BRIDGES_DEFAULTS.transport)
   const refused = parsed.refused.map(({ number, reason }) => `line ${number} of the seed ${reason}`)
   const more = parsed.refusedCount - parsed.refused.length
   if (more > 0) refused.push(`and ${more} more lines`)
@@ -73,4 +73,16 @@ export function observeBridges(
     return { ...known, seed: undefined, refused }
   }
   return { ...known, seed: parsed.lines, refused }
+}
+
+/** By key and transport: a seed may have thousands of lines, and is looked at with each report. */
+const parsedSeeds = once((_secret: Secret) => new Map<string, ParsedLines>())
+
+function parsedSeed(secret: Secret, key: string, transport: string): ParsedLines {
+  const known = parsedSeeds(secret)
+  const id = `${transport} ${key}`
+  const parsed =
+    known.get(id) ?? parseLines(Buffer.from(secret.data?.[key] ?? '', 'base64').toString('utf8'), [transport])
+  known.set(id, parsed)
+  return parsed
 }

@@ -1,6 +1,5 @@
 import { lookAgain, type OutsideCall, type Plan } from '../../controller/plan.ts'
 import type { ConditionInput, ConditionStatus } from '../../core/conditions.ts'
-import { refOf } from '../../core/resource.ts'
 import { BRIDGES_DEFAULTS } from '../api/bridges.ts'
 import { Reason } from '../api/reasons.ts'
 import { type Curation, curate } from '../bridges/curation.ts'
@@ -8,6 +7,7 @@ import { readCurationState, writeCurationState } from '../bridges/curation-state
 import { BRIDGES_FILE } from '../contract.ts'
 import { BRIDGES_STATE_FILE, type ObservedBridges } from './bridge-seed.ts'
 import type { Observed } from './observed.ts'
+import { aboutOf } from './status.ts'
 
 /** The bridges of a daemon: from the user's seed, what was fetched, and what tor says of each, to the set in use. */
 
@@ -45,10 +45,7 @@ export function curateBridges(observed: Observed, now: number): DaemonBridges | 
 
 /** Events, a fetch that is due, and when to look again. */
 export function planBridges(plan: Plan, { object, daemon }: Observed, { curation }: DaemonBridges): void {
-  const about = {
-    ...refOf(object!),
-    ...(object?.metadata.uid === undefined ? {} : { uid: object.metadata.uid }),
-  }
+  const about = aboutOf(object!)
   const tell = (reason: string, text: string, fingerprints: readonly string[]): void => {
     if (fingerprints.length === 0) return
     plan.notes.push({ about, type: 'Normal', reason, message: `${text}: ${fingerprints.join(', ')}` })

@@ -1,4 +1,5 @@
 import type { Secret } from '../../cluster/kinds.ts'
+import { once } from '../../core/once.ts'
 import { keyFor, ownerReference, type Resource } from '../../core/resource.ts'
 import type { ProxyTargetSpec } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
@@ -149,11 +150,12 @@ export function targetAuth(target: ProxyTargetSpec, address: string, secret: Sec
   return { state: 'valid', publicKey, encoded: Buffer.from(bytes).toString('base64') }
 }
 
-function keyIn(secret: Secret): ClientKey | undefined {
+/** Its public half costs a scalar multiplication, and an onion may have hundreds of clients. */
+const keyIn = once((secret: Secret): ClientKey | undefined => {
   const text = Buffer.from(secret.data?.[CLIENT_PRIVATE_KEY] ?? '', 'base64').toString('latin1')
   const bytes = Buffer.from(text, 'base64')
   return bytes.length === 32 ? clientKey(bytes) : undefined
-}
+})
 
 function bad(name: string, reason: string, message: string): ClientState {
   return { name, state: 'bad', reason, message }

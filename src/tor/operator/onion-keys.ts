@@ -1,5 +1,6 @@
 import type { Named } from '../../cluster/cluster.ts'
 import type { Secret } from '../../cluster/kinds.ts'
+import { once } from '../../core/once.ts'
 import { ownerReference, type Resource } from '../../core/resource.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import { Reason } from '../api/reasons.ts'
@@ -20,8 +21,8 @@ export function keySecretName(onion: OnionService): string {
   return onion.spec.privateKeySecret?.name ?? onionKeyName(onion.metadata.name)
 }
 
-/** Keys of Secrets, worked out once an object: a Secret that changed is another object. */
-const known = new WeakMap<Secret, KeyState>()
+/** A key costs a scalar multiplication, and there may be many thousands. */
+const stateOf = once(readSecret)
 
 /** What is known of an onion's key from the Secret that should hold it. */
 export function keyState(onion: OnionService, secret: Secret | undefined): KeyState {
@@ -33,11 +34,7 @@ export function keyState(onion: OnionService, secret: Secret | undefined): KeySt
       message: `Secret ${keySecretName(onion)} does not exist; create it with the key in ${SECRET_KEY_FILE}, or remove spec.privateKeySecret to have a key made`,
     }
   }
-  const before = known.get(secret)
-  if (before !== undefined) return before
-  const state = readSecret(secret)
-  known.set(secret, state)
-  return state
+  return stateOf(secret)
 }
 
 /** A key that an onion had before. @param named what is known of its Secret; undefined: not looked at yet */

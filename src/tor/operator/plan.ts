@@ -1,6 +1,6 @@
 import { SOURCE_ANNOTATION } from '../../cluster/cluster.ts'
-import { emptyPlan, lookAgain, type Plan } from '../../controller/plan.ts'
-import { type Resource, refOf, sameJson } from '../../core/resource.ts'
+import { emptyPlan, lookAgain, type Plan, removeObject } from '../../controller/plan.ts'
+import { type Resource, sameJson } from '../../core/resource.ts'
 import { DEFAULT_DAEMON } from '../api/group.ts'
 import { accessEndpoints, accessServices } from './access.ts'
 import { bridgesStatus, curateBridges, type DaemonBridges, planBridges } from './bridges.ts'
@@ -41,7 +41,7 @@ export function plan(observed: Observed, now: number): Plan {
     planPods(plan, observed, undefined, now)
     if (!bound) return plan
   } else if (!bound && isProvisioned(object) && !serves(observed)) {
-    plan.remove.push({ ...refOf(object), uid: object.metadata.uid })
+    removeObject(plan, object)
     return plan
   }
   const decisions = decideProxies(daemon, proxies, object)
@@ -92,7 +92,7 @@ function planKeys(plan: Plan, observed: Observed): void {
 
 function planLocation(plan: Plan, { object, locations = [] }: ObservedOnion, address: string): void {
   if (object.spec.onionLocation !== undefined) plan.apply.push(onionLocation(object, address))
-  else for (const map of locations) plan.remove.push({ ...refOf(map), uid: map.metadata.uid })
+  else for (const map of locations) removeObject(plan, map)
 }
 
 /** Pairs that are to be made for clients; those of former clients go. */
@@ -111,7 +111,7 @@ function planClients(plan: Plan, onion: ObservedOnion, address: string, { make }
       .map(({ name }) => clientSecretName(object.metadata.name, name)),
   )
   for (const secret of clientSecrets) {
-    if (!names.has(secret.metadata.name)) plan.remove.push({ ...refOf(secret), uid: secret.metadata.uid })
+    if (!names.has(secret.metadata.name)) removeObject(plan, secret)
   }
 }
 
@@ -152,14 +152,14 @@ function planServices(plan: Plan, { services }: Observed, wanted: readonly Resou
   const id = (service: Resource): string => `${componentOf(service)} ${service.metadata.name}`
   const kept = new Set(wanted.map(id))
   for (const service of services) {
-    if (!kept.has(id(service))) plan.remove.push({ ...refOf(service), uid: service.metadata.uid })
+    if (!kept.has(id(service))) removeObject(plan, service)
   }
 }
 
 function planClaim(plan: Plan, { object, daemon, claims = [] }: Observed): void {
   const claim = stateClaim(object!, daemon)
   if (claim !== undefined) plan.apply.push(claim)
-  else for (const one of claims) plan.remove.push({ ...refOf(one), uid: one.metadata.uid })
+  else for (const one of claims) removeObject(plan, one)
 }
 
 function planStatus(

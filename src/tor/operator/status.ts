@@ -37,9 +37,14 @@ export function statusOf(
   return { patch: { ref: refOf(object), status }, notes: notesOf(object, before, conditions) }
 }
 
-function notesOf(object: Resource, before: Condition[] | undefined, after: Condition[]): EventNote[] {
+/** What an event is about. */
+export function aboutOf(object: Resource): EventNote['about'] {
   const { uid } = object.metadata
-  const about = { ...refOf(object), ...(uid === undefined ? {} : { uid }) }
+  return { ...refOf(object), ...(uid === undefined ? {} : { uid }) }
+}
+
+function notesOf(object: Resource, before: Condition[] | undefined, after: Condition[]): EventNote[] {
+  const about = aboutOf(object)
   const notes: EventNote[] = []
   for (const condition of after) {
     const old = findCondition(before, condition.type)
