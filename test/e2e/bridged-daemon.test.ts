@@ -11,10 +11,9 @@ import { freePorts } from '../../testbed/tor-network/ports.ts'
 import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { bridgeStage, skip } from './bridge-stage.ts'
 import { backend, document, onionService, startUp, webServer } from './up.ts'
-import { visitUntil } from './visit.ts'
 
 const network = await sharedTorNetwork()
-const { folder, bridge } = bridgeStage(network)
+const { folder, bridge, visitedAnew } = bridgeStage(network)
 
 /** A distributor on this machine, whose certificate `up` is told to trust. */
 async function distributor(page: () => string): Promise<{ url: string; asked: () => number } & Disposable> {
@@ -97,7 +96,7 @@ test('a daemon keeps its bridges: the seed stays, dead ones are replaced, an oni
   )
   assert.equal(source.asked(), 1)
   const host = await up.published('web')
-  await visitUntil(network.socksPort, host, 'over curated bridges', 180_000)
+  await visitedAnew(host, 'over curated bridges')
   // Nothing of a line is anybody's to read but the pod's.
   const told = JSON.stringify([up.get(TOR_DAEMON, 'tor'), up.output()])
   for (const secret of [cert.slice(5, 40), `127.0.0.1:${own!.port}`]) assert.ok(!told.includes(secret))

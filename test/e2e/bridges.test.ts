@@ -7,10 +7,9 @@ import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { bridgeStage, skip } from './bridge-stage.ts'
 import { type BridgedAgent, startBridgedAgent, type Watch } from './bridged-agent.ts'
 import { webServer } from './up.ts'
-import { visitUntil } from './visit.ts'
 
 const network = await sharedTorNetwork()
-const { bridge } = bridgeStage(network)
+const { bridge, visitedAnew } = bridgeStage(network)
 
 /** Accepts, and never says a word. */
 async function silent(): Promise<{ port: number; server: Server }> {
@@ -61,7 +60,7 @@ test('each kind of bridge is told as what it is, and an onion is published over 
     assert.match(it.report().rejected ?? '', /1 lines of bridges\.txt are no bridges/)
     await published(it)
     assert.deepEqual([it.report().tor.bootstrapped, it.report().tor.reason], [true, undefined])
-    await visitUntil(network.socksPort, it.host, 'over a bridge')
+    await visitedAnew(it.host, 'over a bridge')
     for (const [reason, line] of Object.entries(dead)) {
       const fingerprint = line.split(' ')[2]!
       await it.until(`${fingerprint} ${reason}`, () => it.state(fingerprint) === `dead ${reason}`)
@@ -123,7 +122,7 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
   await published(it)
   it.bridges(a.line, b.line)
   await is(b, 'healthy')
-  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
+  await visitedAnew(it.host, 'still here')
 
   // It falls silent, and its connection stays open.
   a.freeze()
@@ -134,7 +133,7 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
 
   await a.stop()
   await is(a, 'dead Unreachable')
-  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
+  await visitedAnew(it.host, 'still here')
   await b.stop()
   await is(b, 'dead Unreachable')
   await only(watch, allowed)
@@ -142,7 +141,7 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
   await it.until('one of them', () => allowed.some((one) => it.state(one) === 'healthy'), 90_000)
   await it.until('an introduction', async () => (await watch.introductions()).length > 0)
   await published(it)
-  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
+  await visitedAnew(it.host, 'still here')
   await only(watch, allowed)
 
   const pid = it.report().tor.pid!
@@ -150,20 +149,19 @@ test('bridges die and come back, and so does tor: nothing is ever reached but by
   await it.until('another tor', () => it.report().tor.starts === 2 && it.report().tor.running)
   watch = await it.watch()
   await it.until('one of them again', () => allowed.some((one) => it.state(one) === 'healthy'))
-  // A visitor that asked between the kill and the last directory's answer may wait for minutes: none is sent here.
   await published(it)
-  await it.until('an introduction again', async () => (await watch.introductions()).length > 0)
+  await visitedAnew(it.host, 'still here')
   await only(watch, allowed)
 
   // Deliberately without bridges.
   it.topology({})
   await it.until('a relay', () => [...watch.met].some((one) => !allowed.includes(one)))
   assert.equal(it.report().bridges, undefined)
-  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
+  await visitedAnew(it.host, 'still here')
 
   // And with them again: what is connected directly ends.
   it.topology()
   await is(a, 'healthy')
   await it.until('no relay', async () => (await watch.connections()).every((one) => allowed.includes(one)))
-  await visitUntil(network.socksPort, it.host, 'still here', 180_000)
+  await visitedAnew(it.host, 'still here')
 })

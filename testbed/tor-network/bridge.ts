@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, PosternError } from '../../src/core/errors.ts'
-import { Members } from './members.ts'
+import { startMember } from './members.ts'
 import type { TorNetworkAccess } from './network.ts'
 import { freePorts } from './ports.ts'
-import { bridgeOptions, type TorOptions } from './torrc.ts'
+import { bridgeOptions } from './torrc.ts'
 
 /** A bridge that runs behind obfs4 on 127.0.0.1, until `stop`. */
 export interface Bridge extends AsyncDisposable {
@@ -50,7 +50,7 @@ async function startOnce(network: TorNetworkAccess, folder: string): Promise<Bri
   await mkdir(join(folder, name), { recursive: true, mode: 0o700 })
   const [orPort, port] = (await freePorts(2)) as [number, number]
   const options = bridgeOptions(name, orPort, port)
-  let members = await started(network, folder, options)
+  let members = await startMember(network.options, folder, name, options)
   const signal = (which: NodeJS.Signals): void => {
     const pid = members.pid(name)
     // The transport first: it is what answers.
@@ -75,26 +75,13 @@ async function startOnce(network: TorNetworkAccess, folder: string): Promise<Bri
       thaw: () => signal('SIGCONT'),
       stop,
       start: async () => {
-        members = await started(network, folder, options)
+        members = await startMember(network.options, folder, name, options)
       },
       [Symbol.asyncDispose]: stop,
     }
   } catch (error) {
     await stop()
     throw error
-  }
-}
-
-/** The members that share a folder with a bridge: it alone. */
-async function started(network: TorNetworkAccess, folder: string, options: TorOptions): Promise<Members> {
-  const members = new Members(folder, 'tor', network.options, () => {})
-  try {
-    await members.start(name, options)
-    await members.bootstrapped(name, 100)
-    return members
-  } catch (error) {
-    await members.stop()
-    throw members.failed.aborted ? members.failed.reason : error
   }
 }
 

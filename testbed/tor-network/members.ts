@@ -82,3 +82,26 @@ export class Members {
     await writeFile(`${path}.torrc`, text, { mode: 0o600 })
   }
 }
+
+/**
+ * Starts one tor more of a network that runs, in a folder of its own, and resolves once it can build circuits.
+ *
+ * @param shared options of the network
+ * @throws PosternError as `startTorNetwork`
+ */
+export async function startMember(
+  shared: TorOptions,
+  folder: string,
+  name: string,
+  own: TorOptions,
+): Promise<Members> {
+  const members = new Members(folder, 'tor', shared, () => {})
+  try {
+    await members.start(name, own)
+    await members.bootstrapped(name, 100)
+    return members
+  } catch (error) {
+    await members.stop()
+    throw members.failed.aborted ? members.failed.reason : error
+  }
+}
