@@ -61,6 +61,11 @@ export const OPERATOR_ALERTS: readonly Alert[] = [
   },
 ]
 
+/** A series that the pod of one namespace has of an onion of another: as one of that onion's. */
+export function ofItsOwn(series: string): string {
+  return `label_replace(${series}, "namespace", "$1", "onion_namespace", "(.+)")`
+}
+
 export const TOR_ALERTS: readonly Alert[] = [
   {
     name: 'TorAgentDown',
@@ -116,7 +121,7 @@ export const TOR_ALERTS: readonly Alert[] = [
   },
   {
     name: 'TorOnionUnreachable',
-    expression: 'tor_agent_onion_reachable == 0',
+    expression: `${ofItsOwn('tor_agent_onion_reachable')} == 0`,
     time: '15m',
     severity: 'critical',
     summary: 'The onion {{ $labels.namespace }}/{{ $labels.onion }} cannot be reached from another tor.',

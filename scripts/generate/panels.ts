@@ -1,4 +1,4 @@
-import { DAEMON_JOB } from './alerts.ts'
+import { DAEMON_JOB, ofItsOwn } from './alerts.ts'
 
 /** What the dashboard shows, row by row. */
 
@@ -46,6 +46,7 @@ const BRIDGE: readonly State[] = [
 const CHOSEN = 'namespace=~"$namespace"'
 const ONION = `${CHOSEN},onion=~"$onion"`
 const BY_ONION = '{{namespace}}/{{onion}}'
+const REACHABLE = ofItsOwn('tor_agent_onion_reachable{onion_namespace=~"$namespace",onion=~"$onion"}')
 const one = (expression: string, legend: string): readonly Query[] => [{ expression, legend }]
 
 export const ROWS: readonly Row[] = [
@@ -102,7 +103,7 @@ export const ROWS: readonly Row[] = [
         type: 'table',
         width: 24,
         queries: [
-          { expression: `max by (namespace, onion) (tor_agent_onion_reachable{${ONION}})`, legend: '' },
+          { expression: `max by (namespace, onion) (${REACHABLE})`, legend: '' },
           {
             expression: `min by (namespace, onion) (tor_agent_onion_descriptor_age_seconds{${ONION}})`,
             legend: '',
@@ -118,7 +119,7 @@ export const ROWS: readonly Row[] = [
         description: 'By a tor that is not its own: descriptor, introduction, rendezvous.',
         type: 'timeseries',
         width: 12,
-        queries: one(`tor_agent_onion_reachable{${ONION}}`, BY_ONION),
+        queries: one(`max by (namespace, onion) (${REACHABLE})`, BY_ONION),
         states: YES_NO,
       },
       {

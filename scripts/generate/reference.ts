@@ -21,6 +21,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
     'Every client of a private onion has its key. Only there where `clientAuthorization` is set.',
   BackendReady: 'Every port has a backend that is ready.',
   Published: 'A directory of the Tor network acknowledged the descriptor.',
+  Reachable:
+    'The tor of another namespace came through to the backend; of a private onion: found its descriptor. Only False keeps `Ready` from being True.',
   PortsAccepted: 'Every target has its port in the daemon, and the Service is there.',
   TargetsReachable: 'The newest probe of every target came through Tor.',
   TorBootstrapped: 'tor is connected to the network.',

@@ -50,6 +50,27 @@ export interface OnionPlan {
   pow?: { queueRate?: number; queueBurst?: number }
   /** How many streams one visitor's circuit may carry at a time, and whether one more ends the circuit. */
   streams?: { max: number; closeCircuit: boolean }
+  /**
+   * Grows each time that the onion is to be published anew though nothing of it changed. What an agent finds at its
+   * start, or a smaller number, asks for nothing.
+   */
+  renewal?: number
+}
+
+/** An onion of another daemon, at which this one looks from outside. */
+export interface WatchPlan {
+  namespace: string
+  /** Name of the OnionService. */
+  name: string
+  /** 56 characters, without `.onion`. */
+  address: string
+  port: number
+  /** It is for clients with a key, which this daemon has not: its descriptor is all that can be found. */
+  private?: true
+  /** Set: a page is asked for, too. */
+  http?: { path: string }
+  /** Seconds between two looks while all is well. */
+  every: number
 }
 
 export interface ProxyTarget {
@@ -98,9 +119,13 @@ export interface TorTopology {
     metrics?: { addresses?: boolean }
     /** Ports of the pod's address at which workloads speak to tor themselves. */
     access?: TorAccess
+    /** Grow as `renewal` of an onion does: tor is to be started anew; to forget how long circuits took, and use new ones. */
+    restarts?: number
+    freshCircuits?: number
   }
   onions: OnionPlan[]
   proxies: ProxyPlan[]
+  watch?: WatchPlan[]
 }
 
 export interface OnionState {
@@ -134,6 +159,26 @@ export interface TargetState {
   /** Milliseconds since the epoch of the last probe. */
   probed?: number
   listening: boolean
+}
+
+/** What was seen of an onion of another daemon. */
+export interface WatchedState {
+  namespace: string
+  name: string
+  address: string
+  /** Undefined: not known yet. Only several failures in a row make it false. */
+  reachable?: boolean
+  /** Of the newest look; CamelCase where it failed, or where only the descriptor could be found. */
+  reason?: string
+  message?: string
+  /** Milliseconds since the epoch of the newest look. */
+  probed?: number
+  /** Until the newest look that succeeded was through, in milliseconds. */
+  latencyMs?: number
+  /** In a row. */
+  failures: number
+  /** Of a look that failed: whether tor could build a circuit at that time. */
+  circuits?: boolean
 }
 
 /** Whether tor listens on a port for workloads. */
@@ -192,4 +237,6 @@ export interface TorReport {
   access?: AccessState[]
   /** One each of the bridges in force, in the order of BRIDGES_FILE; absent where none are used. */
   bridges?: BridgeState[]
+  /** One each of `watch`; absent where there is none. */
+  watched?: WatchedState[]
 }

@@ -14,7 +14,18 @@ const report = {
 }
 const bridge = { fingerprint: 'A'.repeat(40), state: 'dead', since: 5, reason: 'NoAnswer' }
 
+const watched = {
+  namespace: 'n',
+  name: 'web',
+  address: 'a',
+  failures: 2,
+  reachable: false,
+  reason: 'TimedOut',
+}
+
 test('a report passes as it is', () => {
+  const all = [watched, { ...watched, reachable: undefined, circuits: true, probed: 1, message: 'no' }]
+  assert.equal(guardReport({ ...report, watched: all }).watched, all)
   assert.equal(guardReport(report), report)
   assert.equal(guardReport({ ...report, leaving: true }).leaving, true)
   for (const bridges of [[], [bridge, { ...bridge, state: 'unknown', reason: undefined }]]) {
@@ -42,6 +53,15 @@ test('another version, and every wrong shape, is refused by name', () => {
     [{ bridges: [{ ...bridge, state: 'fine' }] }, /bridges\.state/],
     [{ bridges: [{ ...bridge, since: 'now' }] }, /bridges\.since/],
     [{ bridges: [{ ...bridge, reason: 1 }] }, /bridges\.reason/],
+    [{ watched: {} }, /watched/],
+    [{ watched: Array.from({ length: 1_001 }, () => watched) }, /watched/],
+    [{ watched: [{ ...watched, namespace: 1 }] }, /watched/],
+    [{ watched: [{ ...watched, reachable: 'no' }] }, /watched\.reachable/],
+    [{ watched: [{ ...watched, circuits: 1 }] }, /watched\.circuits/],
+    [{ watched: [{ ...watched, reason: 'not a word' }] }, /watched\.reason/],
+    [{ watched: [{ ...watched, message: 'x'.repeat(1_025) }] }, /watched\.message/],
+    [{ watched: [{ ...watched, probed: 'now' }] }, /watched\.probed/],
+    [{ watched: [{ ...watched, failures: -1 }] }, /watched\.failures/],
   ]
   for (const [wrong, says] of rows) assert.throws(() => guardReport({ ...report, ...wrong }), says)
 })

@@ -1,7 +1,9 @@
 import { PosternError } from '../core/errors.ts'
 import { type BridgeHealth, REPORT_VERSION, type TorReport } from './contract.ts'
+import { WATCH_LIMIT } from './limits.ts'
 
 const FINGERPRINT = /^[0-9A-F]{40}$/
+const REASON = /^[A-Z][A-Za-z0-9]{0,63}$/
 const BRIDGE_STATES: ReadonlySet<unknown> = new Set<BridgeHealth>(['healthy', 'dead', 'unknown'])
 
 /** Checks what an agent sent: shape and version, so that planning can rely on it. */
@@ -46,7 +48,29 @@ export function guardReport(document: unknown): TorReport {
       if (port.message !== undefined && typeof port.message !== 'string') fail('access.message')
     }
   }
+  if (report.watched !== undefined) {
+    const watched = list(report.watched, 'watched')
+    if (watched.length > WATCH_LIMIT) fail('watched')
+    for (const onion of watched) checkWatched(onion)
+  }
   return report as unknown as TorReport
+}
+
+function checkWatched(onion: Record<string, unknown>): void {
+  const { namespace, name, address } = onion
+  if (![namespace, name, address].every((text) => typeof text === 'string')) fail('watched')
+  for (const field of ['reachable', 'circuits']) {
+    if (onion[field] !== undefined && typeof onion[field] !== 'boolean') fail(`watched.${field}`)
+  }
+  // It becomes the reason of a condition.
+  if (onion.reason !== undefined && (typeof onion.reason !== 'string' || !REASON.test(onion.reason))) {
+    fail('watched.reason')
+  }
+  if (onion.message !== undefined && (typeof onion.message !== 'string' || onion.message.length > 1024)) {
+    fail('watched.message')
+  }
+  if (onion.probed !== undefined && typeof onion.probed !== 'number') fail('watched.probed')
+  if (!Number.isSafeInteger(onion.failures) || (onion.failures as number) < 0) fail('watched.failures')
 }
 
 function object(value: unknown, where: string): Record<string, unknown> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { PosternError } from '../core/errors.ts'
-import type { TorTopology } from './contract.ts'
+import type { TorTopology, WatchPlan } from './contract.ts'
 import { parseTopology } from './topology-guard.ts'
 
 const ADDRESS = `${'a'.repeat(55)}d`
@@ -57,8 +57,52 @@ test('ports for workloads say where they lead', () => {
   assert.deepEqual(parseTopology(JSON.stringify(topology)), topology)
 })
 
+const WATCHED: WatchPlan = { namespace: 'shop', name: 'web', address: ADDRESS, port: 80, every: 300 }
+
+test('numbers that ask for something anew, and onions to look at, come back as they are', () => {
+  const topology = valid()
+  topology.daemon.restarts = 2
+  topology.daemon.freshCircuits = 1
+  topology.onions[0]!.renewal = 3
+  topology.watch = [
+    WATCHED,
+    { ...WATCHED, namespace: 'other', private: true, http: { path: '/up?a=b' }, every: 10 },
+  ]
+  assert.deepEqual(parseTopology(JSON.stringify(topology)), topology)
+})
+
+const watch =
+  (more: object): Change =>
+  (t) => ({ ...t, watch: [{ ...WATCHED, ...more }] })
+
 type Change = (topology: TorTopology) => unknown
 const refused: [name: string, change: Change, says: RegExp][] = [
+  [
+    'an onion to look at without a namespace',
+    watch({ namespace: undefined }),
+    /watch\[0\]\.namespace is not a text/,
+  ],
+  ['one with no address', watch({ address: 'x' }), /watch\[0\]\.address/],
+  ['one with no port', watch({ port: 0 }), /watch\[0\]\.port/],
+  ['one that is looked at all the time', watch({ every: 1 }), /watch\[0\]\.every/],
+  ['a path that is two lines', watch({ http: { path: '/a\r\nHost: b' } }), /watch\[0\]\.http\.path/],
+  ['a path that is none', watch({ http: { path: 'a' } }), /watch\[0\]\.http\.path/],
+  ['one twice', (t) => ({ ...t, watch: [WATCHED, WATCHED] }), /watch\[1\]\.name is the same/],
+  [
+    'more to look at than one can',
+    (t) => ({ ...t, watch: Array.from({ length: 1_001 }, (_, i) => ({ ...WATCHED, name: `n-${i}` })) }),
+    /watch has more than 1000/,
+  ],
+  [
+    'a number of restarts that is none',
+    (t) => ({ ...t, daemon: { ...t.daemon, restarts: -1 } }),
+    /daemon\.restarts/,
+  ],
+  [
+    'a renewal that is none',
+    (t) => ({ ...t, onions: [{ ...t.onions[0], renewal: '1' }] }),
+    /onions\[0\]\.renewal/,
+  ],
   ['no object', () => [], /the document is not an object/],
   ['no daemon', (t) => ({ ...t, daemon: undefined }), /daemon is not an object/],
   [

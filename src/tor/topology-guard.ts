@@ -10,8 +10,9 @@ import {
   TOPOLOGY_VERSION,
   type TorAccess,
   type TorTopology,
+  type WatchPlan,
 } from './contract.ts'
-import { CLIENTS_LIMIT } from './limits.ts'
+import { CLIENTS_LIMIT, PATH_PATTERN, WATCH_EVERY, WATCH_LIMIT } from './limits.ts'
 
 export type TopologyLimit =
   | 'bytes'
@@ -23,6 +24,7 @@ export type TopologyLimit =
   | 'options'
   | 'optionLength'
   | 'clientsPerOnion'
+  | 'watch'
 
 /** What one document may hold at most. */
 export const TOPOLOGY_LIMITS: Readonly<Record<TopologyLimit, number>> = {
@@ -35,6 +37,7 @@ export const TOPOLOGY_LIMITS: Readonly<Record<TopologyLimit, number>> = {
   options: 256,
   optionLength: 262_144,
   clientsPerOnion: CLIENTS_LIMIT,
+  watch: WATCH_LIMIT,
 }
 
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
@@ -71,10 +74,12 @@ export function parseTopology(text: string): TorTopology {
     daemon: daemon(top.daemon),
     onions: list(top.onions, 'onions', TOPOLOGY_LIMITS.onions, onion),
     proxies: list(top.proxies, 'proxies', TOPOLOGY_LIMITS.proxies, proxy),
+    ...(top.watch === undefined ? {} : { watch: list(top.watch, 'watch', TOPOLOGY_LIMITS.watch, watched) }),
   }
   unique(topology.onions, (one) => one.name, 'onions', 'name')
   unique(topology.onions, (one) => one.address, 'onions', 'address')
   unique(topology.proxies, (one) => one.name, 'proxies', 'name')
+  unique(topology.watch ?? [], (one) => `${one.namespace}/${one.name}`, 'watch', 'name')
   return topology
 }
 
@@ -99,7 +104,20 @@ function daemon(value: unknown): TorTopology['daemon'] {
     ...(from.bridges === undefined ? {} : { bridges: bridges(from.bridges) }),
     ...(from.metrics === undefined ? {} : { metrics: metrics(from.metrics) }),
     ...(from.access === undefined ? {} : { access: access(from.access) }),
+    ...counter(from, 'restarts', 'daemon'),
+    ...counter(from, 'freshCircuits', 'daemon'),
   }
+}
+
+/** One that only grows. */
+function counter<K extends string>(
+  from: Record<string, unknown>,
+  field: K,
+  at: string,
+): { [P in K]?: number } {
+  if (from[field] === undefined) return {}
+  const count = integer(from[field], `${at}.${field}`, 0, Number.MAX_SAFE_INTEGER)
+  return { [field]: count } as { [P in K]?: number }
 }
 
 function metrics(value: unknown): NonNullable<TorTopology['daemon']['metrics']> {
@@ -150,7 +168,30 @@ function onion(value: unknown, at: string): OnionPlan {
     ...(from.circuitIds === true ? { circuitIds: true } : {}),
     ...(from.pow === undefined ? {} : { pow: pow(from.pow, `${at}.pow`) }),
     ...(from.streams === undefined ? {} : { streams: streams(from.streams, `${at}.streams`) }),
+    ...counter(from, 'renewal', at),
   }
+}
+
+function watched(value: unknown, at: string): WatchPlan {
+  const from = object(value, at)
+  const address = string(from.address, `${at}.address`, 56)
+  if (!ADDRESS.test(address)) throw invalid(`${at}.address`, 'is not a v3 onion address without .onion')
+  return {
+    namespace: name(from.namespace, `${at}.namespace`),
+    name: name(from.name, `${at}.name`),
+    address,
+    port: port(from.port, `${at}.port`),
+    ...(from.private === true ? { private: true } : {}),
+    ...(from.http === undefined ? {} : { http: { path: path(from.http, `${at}.http`) } }),
+    every: integer(from.every, `${at}.every`, WATCH_EVERY.least, WATCH_EVERY.most),
+  }
+}
+
+/** Goes into a request as it is. */
+function path(value: unknown, at: string): string {
+  const text = string(object(value, at).path, `${at}.path`, 1024)
+  if (!PATH_PATTERN.test(text)) throw invalid(`${at}.path`, 'is not a path such as /health')
+  return text
 }
 
 /** An empty list is refused: to tor it would mean that everybody may connect. */

@@ -2,6 +2,7 @@ import { REFUSED_OPTIONS, refusedOption } from '../../src/tor/options.ts'
 import { ACCESS_EXAMPLES } from './access-examples.ts'
 import { BRIDGE_EXAMPLES } from './bridge-examples.ts'
 import { PRIVATE_EXAMPLES } from './private-examples.ts'
+import { PROBE_EXAMPLES } from './probe-examples.ts'
 
 /** Good and bad specs of the tor kinds: each bad one with the field and the words that an API server answers. */
 
@@ -379,4 +380,5 @@ export const EXAMPLES: Example[] = [
   ...PRIVATE_EXAMPLES,
   ...BRIDGE_EXAMPLES,
   ...ACCESS_EXAMPLES,
+  ...PROBE_EXAMPLES,
 ]

@@ -23,6 +23,7 @@ export interface Up {
   write(file: string, text: string): void
   remove(file: string): void
   get<T extends Resource>(kind: Kind<T>, name: string, namespace?: string): T | undefined
+  list<T extends Resource>(kind: Kind<T>): T[]
   /** Waits until `look` gives something; fails with what was seen last. */
   until<T>(what: string, look: () => T | undefined | false, milliseconds?: number): Promise<T>
   condition(kind: Kind, name: string, type: string, namespace?: string): Condition | undefined
@@ -83,6 +84,7 @@ export function startUp(manifests: Record<string, string>): Up {
     get(kind, name, namespace = 'default') {
       return look()?.cache(kind).get(`${namespace}/${name}`)
     },
+    list: (kind) => look()?.cache(kind).list() ?? [],
     async until(what, check, milliseconds = 60_000) {
       const deadline = Date.now() + milliseconds
       for (;;) {
@@ -180,10 +182,13 @@ export function document(object: object): string {
   return `${JSON.stringify(object)}\n`
 }
 
-/** A web server that answers each request with its text. */
-export async function webServer(answer: string): Promise<{ port: number; server: Server } & Disposable> {
+/** A web server that answers each request with its text, at any free port if none is given. */
+export async function webServer(
+  answer: string,
+  at = 0,
+): Promise<{ port: number; server: Server } & Disposable> {
   const server = createServer((_request, response) => response.end(answer))
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  await new Promise<void>((done) => server.listen(at, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo
   return {
     port,

@@ -19,6 +19,8 @@ const POD = { namespace: 'news', pod: 'tor-1' }
 const OPERATOR = { namespace: 'postern-system', name: 'postern-operator' }
 const AGENT = { ...POD, job: 'postern-system/tor-operator' }
 const SITE = { ...POD, onion: 'site' }
+/** An onion of another namespace, which this pod looks at. */
+const SEEN = { ...SITE, onion_namespace: 'shop' }
 
 /** A series by its name and labels. */
 function of(name: string, labels: Record<string, string>): string {
@@ -164,8 +166,8 @@ export const CASES: Record<string, AlertCases> = {
     quiet: introductions(0, 0, 16),
   },
   TorOnionUnreachable: {
-    fires: { ...steady('tor_agent_onion_reachable', SITE, 0, 16), labels: SITE },
-    quiet: { series: { [of('tor_agent_onion_reachable', SITE)]: '0x10 1 0x10' }, at: 20 },
+    fires: { ...steady('tor_agent_onion_reachable', SEEN, 0, 16), labels: { ...SEEN, namespace: 'shop' } },
+    quiet: { series: { [of('tor_agent_onion_reachable', SEEN)]: '0x10 1 0x10' }, at: 20 },
   },
   TorTargetUnreachable: {
     fires: {

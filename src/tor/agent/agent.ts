@@ -5,7 +5,6 @@ import { ReportServer } from '../../agent/report-server.ts'
 import { Revisions } from '../../agent/revisions.ts'
 import { type FolderContent, FolderWatcher } from '../../agent/watcher.ts'
 import { messageOf } from '../../core/errors.ts'
-import { socks5Connect } from '../../relay/socks5.ts'
 import {
   METRICS_PORT,
   type ProxyTarget,
@@ -20,6 +19,7 @@ import {
   type TorState,
   type TorTopology,
 } from '../contract.ts'
+import type { ControlClient } from '../control/client.ts'
 import { parseTopology } from '../topology-guard.ts'
 import { AccessPorts } from './access-ports.ts'
 import type { TorAgentOptions } from './agent-options.ts'
@@ -34,15 +34,18 @@ import { OnionKeys } from './onion-keys.ts'
 import { OnionSet } from './onion-set.ts'
 import { Outage } from './outage.ts'
 import { privateFolder } from './private-folder.ts'
+import { targetsOf, visits } from './probe-visit.ts'
 import { Probes } from './probes.ts'
 import { Proxies } from './proxies.ts'
+import { Renewals } from './renewals.ts'
+import { targetState } from './target-state.ts'
 import { TorProcess } from './tor-process.ts'
 import { ownSocksPorts, type TorPaths, torPaths } from './torrc.ts'
 import { UploadCircuits } from './upload-circuits.ts'
+import { Watch } from './watch.ts'
 
 export type { TorAgentOptions } from './agent-options.ts'
 
-const PROBE_TIMEOUT_MS = 60_000
 /** Counters that change all the time reach the report at least this often. */
 const REFRESH_MS = 15_000
 
@@ -55,6 +58,8 @@ export class TorAgent {
   readonly #onions: OnionSet
   readonly #proxies: Proxies
   readonly #probes: Probes
+  readonly #watch: Watch
+  readonly #renewals: Renewals
   readonly #clientAuths: ClientAuths
   readonly #bridges: Bridges
   readonly #outage: Outage
@@ -88,20 +93,10 @@ export class TorAgent {
       onHung: () => this.#tor.kill(),
     })
     this.#proxies = new Proxies({ host, socks: paths.socks, log, onChange })
-    this.#probes = new Probes({
-      onChange,
-      attempt: async (target, { username, extended, signal }) => {
-        const socket = await socks5Connect({
-          proxy: { path: extended ? paths.socksExtended : paths.socks },
-          host: target.onion,
-          port: target.port,
-          username,
-          timeoutMs: PROBE_TIMEOUT_MS,
-          signal,
-        })
-        socket.on('error', () => {}).destroy()
-      },
-    })
+    this.#probes = new Probes({ onChange, attempt: visits(paths) })
+    const control = (): ControlClient | undefined => this.#tor.worker
+    this.#watch = new Watch({ paths, control, log, onChange })
+    this.#renewals = new Renewals({ control, restart: () => this.#tor.restart(), log })
     this.#clientAuths = new ClientAuths({ log, onChange: (onion) => this.#probes.again(onion) })
     this.#bridges = new Bridges({
       log,
@@ -134,6 +129,7 @@ export class TorAgent {
         const bootstrapped = this.#tor !== undefined && this.#torState().bootstrapped
         if (bootstrapped) this.#onions.bootstrapped()
         this.#probes.enable(bootstrapped)
+        this.#watch.enable(bootstrapped && !this.#leaving)
         onChange()
       },
       onAttached: (control, fresh) => {
@@ -245,6 +241,7 @@ export class TorAgent {
     for (const watcher of this.#watchers) watcher.close()
     this.#onions.stop()
     this.#tor.stopPublishing()
+    this.#watch.close()
     this.#report.touch()
     await this.#kept?.close()
     this.#options.log.info({}, 'agent leaves: it serves on until a successor does')
@@ -263,6 +260,7 @@ export class TorAgent {
     for (const watcher of this.#watchers) watcher.close()
     clearInterval(this.#refresh)
     this.#probes.close()
+    this.#watch.close()
     this.#clientAuths.close()
     this.#bridges.close()
     this.#access.close()
@@ -314,9 +312,11 @@ export class TorAgent {
     // Before tor may start: it must not be let onto the network without them.
     this.#bridges.want(topology.daemon.bridges)
     this.#tor.configure(topology.daemon)
-    this.#onions.want(topology.onions)
+    this.#renewals.daemon(topology.daemon)
+    this.#onions.want(this.#renewals.onions(topology.onions))
     this.#clientAuths.want(topology.proxies)
-    this.#probes.want(topology.proxies)
+    this.#probes.want(targetsOf(topology.proxies))
+    this.#watch.want(topology.watch ?? [])
     this.#access.want(topology.daemon.access)
     await this.#proxies.want(topology.proxies)
     this.#applied = createHash('sha256').update(document).digest('hex')
@@ -359,6 +359,7 @@ export class TorAgent {
     const rejected = problems.join('; ').slice(0, 4000)
     const bridges = this.#bridges.states
     const access = this.#access.states
+    const watched = this.#watch.states
     return {
       version: REPORT_VERSION,
       applied: this.#applied,
@@ -367,6 +368,7 @@ export class TorAgent {
       tor,
       ...(bridges === undefined ? {} : { bridges }),
       ...(access === undefined ? {} : { access }),
+      ...(watched === undefined ? {} : { watched }),
       onions,
       targets: (this.#topology?.proxies ?? []).flatMap((proxy) =>
         proxy.targets.map((target) => this.#target(proxy.name, target)),
@@ -382,15 +384,10 @@ export class TorAgent {
   }
 
   #target(proxy: string, { name: target, authFile }: ProxyTarget): TargetState {
-    const { listening, error } = this.#proxies.state(proxy, target)
-    const unusable = this.#clientAuths.problem(authFile)
-    return {
-      proxy,
-      target,
-      ...this.#probes.result(proxy, target),
-      ...(unusable === undefined ? {} : { reachable: false, reason: 'ClientAuthMissing', message: unusable }),
-      listening,
-      ...(error === undefined ? {} : { reason: 'ListenFailed', message: error }),
-    }
+    return targetState(proxy, target, {
+      ...this.#proxies.state(proxy, target),
+      probe: this.#probes.result(`${proxy}/${target}`),
+      unusable: this.#clientAuths.problem(authFile),
+    })
   }
 }

@@ -62,6 +62,31 @@ test('the series follow the report', async () => {
   assert.equal((await ours())[0], 'tor_agent_bootstrapped 1')
 })
 
+test('onions of others are told by their namespace, once something is known of them', async () => {
+  const seen = { namespace: 'shop', address: 'a', failures: 0 }
+  const report: Omit<TorReport, 'revision'> = {
+    version: 1,
+    applied: '',
+    tor: { running: true, bootstrapped: true, progress: 100, starts: 1 },
+    onions: [],
+    targets: [],
+    watched: [
+      { ...seen, name: 'well', reachable: true, latencyMs: 1_500 },
+      { ...seen, name: 'ill', reachable: false, failures: 2 },
+      { ...seen, name: 'new' },
+    ],
+  }
+  const lines = (await agentMetrics(() => report, SILENT).metrics()).split('\n')
+  assert.deepEqual(
+    lines.filter((line) => line.includes('onion_namespace=')),
+    [
+      'tor_agent_onion_reachable{onion_namespace="shop",onion="well"} 1',
+      'tor_agent_onion_reachable{onion_namespace="shop",onion="ill"} 0',
+      'tor_agent_onion_latency_seconds{onion_namespace="shop",onion="well"} 1.5',
+    ],
+  )
+})
+
 test('the series of an onion, by its name', async () => {
   const report: Omit<TorReport, 'revision'> = {
     version: 1,

@@ -2,6 +2,7 @@ import { counter, Exposition, gauge } from '../../agent/exposition.ts'
 import type { BridgeHealth, TorReport } from '../contract.ts'
 import { type OnionSeriesOptions, onionSeries } from './onion-series.ts'
 import { TorMetrics, type TorMetricsOptions } from './tor-metrics.ts'
+import { watchedSeries } from './watched-series.ts'
 
 const BRIDGE_VALUES: Readonly<Record<BridgeHealth, number>> = { healthy: 1, unknown: 0, dead: -1 }
 
@@ -63,6 +64,7 @@ export function agentMetrics(report: Report, { addresses, traffic, tor }: OnionS
       traffic,
       figures: (address) => tor.figures(address),
     }),
+    ...watchedSeries(() => report().watched ?? []),
     {
       ...counter(
         'tor_agent_tor_metrics_errors_total',

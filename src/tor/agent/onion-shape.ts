@@ -3,16 +3,18 @@ import type { OnionPlan } from '../contract.ts'
 
 /**
  * All that ADD_ONION is told of an onion beside its key, as a text: tor cannot be asked for it, nor change it, so an
- * onion whose shape is another is removed and added again. The same in another order is the same. Worked out once a plan: it is asked for at each step.
+ * onion whose shape is another is removed and added again. The same in another order is the same. Worked out once a
+ * plan: it is asked for at each step.
  */
 export const shapeOf: (onion: Omit<OnionPlan, 'name' | 'address' | 'since'>) => string = once(
-  ({ ports, clients, circuitIds, pow, streams }) =>
+  ({ ports, clients, circuitIds, pow, streams, renewal = 0 }) =>
     JSON.stringify([
       ports.map(({ virtualPort }) => virtualPort).sort((a, b) => a - b),
       clients === undefined ? null : [...clients].sort(),
       circuitIds === true,
       pow === undefined ? null : [pow.queueRate, pow.queueBurst],
       streams === undefined ? null : [streams.max, streams.closeCircuit],
+      renewal,
     ]),
 )
 

@@ -37,6 +37,8 @@ const EVENTS = ['HS_DESC', 'STATUS_CLIENT', 'ORCONN', 'GUARD']
 const SILENCE_MS = 60_000
 /** So many tors in a row that could not be talked to: the fault is not tor's. */
 const SILENT_LIVES = 3
+/** tor ends within milliseconds. */
+const ORDERLY_END_MS = 5_000
 /** A killed process is gone long before. */
 const KILLED_MS = 60_000
 const run = promisify(execFile)
@@ -130,6 +132,16 @@ export class TorProcess {
   stopPublishing(): void {
     this.#publishing = false
     if (this.#worker !== undefined) void this.#settle(this.#worker).catch(() => {})
+  }
+
+  /** Ends a tor, by force where it does not end by itself; it is started again. */
+  restart(): void {
+    const { pid } = this.#supervisor
+    if (pid === undefined) return
+    this.#supervisor.signal('SIGTERM')
+    setTimeout(() => {
+      if (this.#supervisor.pid === pid && !this.#stopping) this.kill()
+    }, ORDERLY_END_MS).unref()
   }
 
   /** Ends a tor that does not answer any more; it is started again. */

@@ -12,6 +12,8 @@ type AgentReason =
   | 'Queued'
   | 'TorNotRunning'
   | 'ProbeFailed'
+  | 'DescriptorFound'
+  | 'PageFailed'
   | 'TorExited'
   | 'OptionsRefused'
   | 'TorMissing'
@@ -24,6 +26,9 @@ type AgentReason =
 const KEY = ['KeyValid']
 const PUBLISHED = ['Published']
 const REACHABLE = ['TargetsReachable']
+/** Of a target, or of an onion of ours that another daemon looks at. */
+const SEEN = [...REACHABLE, 'Reachable']
+const HEALED = 'An onion of your own is published anew by itself: see its events, and docs/reachability.md.'
 const TOR = ['TorBootstrapped']
 
 export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | SocksReason, Explanation>> = {
@@ -102,6 +107,18 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     means: 'The probe of a target ended without an answer of tor.',
     next: "The message says how. See the log of the daemon's pod.",
   },
+  DescriptorFound: {
+    conditions: ['Reachable'],
+    means:
+      'The onion is private, and the tor that looks has no key to it: it found the descriptor, and that is all that can be seen from outside.',
+    next: 'Nothing.',
+  },
+  PageFailed: {
+    conditions: ['Reachable'],
+    means:
+      'The onion was reached, and the page of `spec.probe.http` did not come, or came with HTTP status 500 or above. Tor is not to blame, so nothing is tried on its side.',
+    next: "See the backend's log; check `spec.probe.http.path`, and that the first port speaks HTTP/1.1.",
+  },
   TorExited: {
     conditions: TOR,
     means: 'tor ended, and is started again.',
@@ -160,19 +177,19 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     next: 'See TorBootstrapped of the TorDaemon.',
   },
   HostUnreachable: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The onion service did not answer.',
-    next: 'Check its address, and that it is up.',
+    next: `Check its address, and that it is up. ${HEALED}`,
   },
   ConnectionRefused: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The onion service is there and serves nothing on this port.',
-    next: 'Correct `spec.targets[].port`.',
+    next: `Correct \`spec.targets[].port\`. ${HEALED}`,
   },
   TtlExpired: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The connection took too long.',
-    next: 'Nothing at first: it is probed again.',
+    next: `Nothing at first: it is probed again. ${HEALED}`,
   },
   CommandUnsupported: {
     conditions: REACHABLE,
@@ -185,34 +202,34 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     next: 'Report it with the log of the daemon.',
   },
   DescriptorNotFound: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'No directory knows the onion: its address is wrong, or it is not published now.',
-    next: 'Check the address; ask whoever runs the service whether it is up.',
+    next: `Check the address; ask whoever runs the service whether it is up. ${HEALED}`,
   },
   DescriptorInvalid: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The descriptor of the onion cannot be read.',
-    next: 'Whoever runs the service must publish it anew.',
+    next: `Whoever runs the service must publish it anew. ${HEALED}`,
   },
   IntroductionFailed: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'No introduction point of the onion answered.',
-    next: 'Check that the service is up; it is probed again.',
+    next: `Check that the service is up; it is probed again. ${HEALED}`,
   },
   RendezvousFailed: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The onion service did not come to the meeting point.',
-    next: 'Nothing at first: it is probed again.',
+    next: `Nothing at first: it is probed again. ${HEALED}`,
   },
   ClientAuthMissing: {
-    conditions: REACHABLE,
-    means: 'The onion service wants a client key, which this version cannot give.',
-    next: 'Ask whoever runs the service for an address without client authorization.',
+    conditions: SEEN,
+    means: 'The onion service wants a client key.',
+    next: `Put a key that its owner gave you into \`clientAuthSecret\` of the target. ${HEALED}`,
   },
   ClientAuthWrong: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The onion service does not accept our client key.',
-    next: 'Ask whoever runs the service for a current one.',
+    next: `Ask whoever runs the service for a current one. ${HEALED}`,
   },
   AddressInvalid: {
     conditions: REACHABLE,
@@ -220,9 +237,9 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     next: 'Copy the address again in full.',
   },
   IntroductionTimedOut: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'The introduction points of the onion timed out.',
-    next: 'Nothing at first: it is probed again.',
+    next: `Nothing at first: it is probed again. ${HEALED}`,
   },
   UnknownReply: {
     conditions: REACHABLE,
@@ -250,8 +267,8 @@ export const AGENT_EXPLANATIONS: Readonly<Record<OnionKeyFault | AgentReason | S
     next: 'See TorBootstrapped of the TorDaemon.',
   },
   TimedOut: {
-    conditions: REACHABLE,
+    conditions: SEEN,
     means: 'tor gave no answer in time.',
-    next: 'Nothing at first: it is probed again. If it stays, see TorBootstrapped of the TorDaemon.',
+    next: `Nothing at first: it is probed again. If it stays, see TorBootstrapped of the TorDaemon. ${HEALED}`,
   },
 }

@@ -9,6 +9,7 @@ const ALL = [
   'AuthConfigured',
   'BackendReady',
   'Published',
+  'Reachable',
   'PortsAccepted',
   'TargetsReachable',
   'TorBootstrapped',
@@ -161,8 +162,9 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
     next: 'Use a Service without a selector and an EndpointSlice with the addresses.',
   },
   BackendUnreachable: {
-    conditions: ['BackendReady'],
-    means: 'A visitor came and the backend could not be reached, although Kubernetes calls it ready.',
+    conditions: ['BackendReady', 'Reachable'],
+    means:
+      'A visitor came and the backend could not be reached, although Kubernetes calls it ready. Tor is not to blame, so nothing is tried on its side.',
     next: "Check that it listens on the Service's target port, and that its NetworkPolicies let the daemon's pod in.",
   },
   DescriptorUploaded: {
@@ -182,9 +184,38 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
     next: "Nothing, for some minutes. After that see the log of the daemon's pod.",
   },
   NotPublished: {
-    conditions: ['Published'],
+    conditions: ['Published', 'Reachable'],
     means: 'It is not published, for the reason that another condition has.',
-    next: 'See KeyValid, and the message.',
+    next: 'See KeyValid, Published, and the message.',
+  },
+  Reached: {
+    conditions: ['Reachable'],
+    means:
+      'The tor of another namespace found the descriptor, was introduced, met the onion, and its backend took the connection (with `spec.probe.http`: answered).',
+    next: 'Nothing.',
+  },
+  NoProber: {
+    conditions: ['Reachable'],
+    means:
+      'No other namespace has a TorDaemon that is connected, and the own tor would see the onion with its own eyes. Ready does not depend on it.',
+    next: 'Nothing, or create a TorDaemon in another namespace: `docs/reachability.md`.',
+  },
+  ProberSilent: {
+    conditions: ['Reachable'],
+    means:
+      'The daemon that looks at this onion does not report, or is not connected now. Some minutes later another one takes over. Ready does not depend on it.',
+    next: 'See the TorDaemon that the message names.',
+  },
+  ProberSuspect: {
+    conditions: ['Reachable'],
+    means:
+      'The daemon that looks at this onion reaches nothing else either, or failed for a reason of its own: that says more of it than of the onion. Nothing is tried. Ready does not depend on it.',
+    next: "See the TorDaemon that the message names: its log, its way out, and its node's clock.",
+  },
+  ProbeDisabled: {
+    conditions: ['Reachable'],
+    means: '`spec.probe.enabled` is false.',
+    next: 'Nothing.',
   },
   PortsFree: {
     conditions: ['PortsAccepted'],
@@ -219,9 +250,10 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
     next: 'Nothing.',
   },
   ProbePending: {
-    conditions: ['TargetsReachable'],
-    means: 'Not every target was probed yet.',
-    next: 'Nothing.',
+    conditions: ['TargetsReachable', 'Reachable'],
+    means:
+      'Not every target was probed yet; or the onion was not, or not often enough to say that it cannot be reached.',
+    next: 'Nothing. A first look comes seconds after an onion is published, and a second one some seconds after a failure.',
   },
   Bootstrapped: {
     conditions: ['TorBootstrapped'],

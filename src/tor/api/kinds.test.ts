@@ -81,6 +81,16 @@ const rows: [string, string[], string[]][] = [
     ["specs: unknown field; did you mean 'spec'?"],
   ],
   [
+    'a look that is too frequent, at a page that is none',
+    seen(
+      ONION_SERVICE.validate(service({ ports: [port], probe: { intervalSeconds: 1, http: { path: 'x' } } })),
+    ),
+    [
+      'spec.probe.intervalSeconds: must be a whole number from 10 to 86400',
+      'spec.probe.http.path: must be a path such as /health',
+    ],
+  ],
+  [
     'backend in another namespace',
     seen(
       ONION_SERVICE.validate(

@@ -10,6 +10,7 @@ import { type Pow, pow, type Streams, streams } from './defences.ts'
 import { type FormerKeySpec, formerKeys } from './former-keys.ts'
 import { TOR_API_VERSION } from './group.ts'
 import { type OnionLocationSpec, onionLocation } from './onion-location.ts'
+import { type OnionHealingStatus, onionHealing, type ProbeSpec, probe } from './probe.ts'
 
 const portName = z
   .string()
@@ -74,6 +75,7 @@ export const onionServiceSpec: z.ZodType = z.strictObject({
   streams,
   formerKeys,
   onionLocation,
+  probe,
   proxyProtocol: z
     .boolean()
     .optional()
@@ -95,6 +97,7 @@ export interface OnionService extends Resource {
     clientAuthorization?: ClientAuthorization
     formerKeys?: FormerKeySpec[]
     onionLocation?: OnionLocationSpec
+    probe?: ProbeSpec
     proxyProtocol?: boolean
     pow?: Pow
     streams?: Streams
@@ -108,6 +111,8 @@ export interface OnionServiceStatus {
   hostname?: string
   /** Addresses of former keys, while they are served. */
   former?: FormerAddress[]
+  /** What was tried because visitors could not reach it. */
+  healing?: OnionHealingStatus
   ready?: boolean
   conditions?: Condition[]
   [field: string]: unknown
@@ -151,6 +156,7 @@ export const ONION_SERVICE: ApiKind<OnionService> = {
   status: statusSchema({
     hostname: z.string().max(62).optional().describe('The onion address, with .onion.'),
     former,
+    healing: onionHealing,
   }),
   name: onionName,
   columns: [

@@ -6,6 +6,7 @@ export const OnionCondition = {
   AuthConfigured: 'AuthConfigured',
   BackendReady: 'BackendReady',
   Published: 'Published',
+  Reachable: 'Reachable',
 } as const
 
 export const ProxyCondition = {
@@ -58,6 +59,14 @@ export const Reason = {
   DescriptorExpired: 'DescriptorExpired',
   UploadPending: 'UploadPending',
   NotPublished: 'NotPublished',
+
+  /** Another tor came through. */
+  Reached: 'Reached',
+  NoProber: 'NoProber',
+  ProberSilent: 'ProberSilent',
+  /** The tor that looks reaches nothing else either. */
+  ProberSuspect: 'ProberSuspect',
+  ProbeDisabled: 'ProbeDisabled',
 
   PortsFree: 'PortsFree',
   PortTaken: 'PortTaken',

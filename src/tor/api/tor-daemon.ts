@@ -11,6 +11,7 @@ import { daemonName } from './daemon-ref.ts'
 import { TOR_API_VERSION } from './group.ts'
 import { type PersistenceSpec, persistence } from './persistence.ts'
 import { type PodTemplate, podTemplate } from './pod-template.ts'
+import { type DaemonHealingStatus, daemonHealing } from './probe.ts'
 
 const quantity = z
   .string()
@@ -137,6 +138,7 @@ export interface TorDaemon extends Resource {
     onionsPublished?: number
     socks?: string
     httpConnect?: string
+    healing?: DaemonHealingStatus
     conditions?: Condition[]
     [field: string]: unknown
   }
@@ -176,6 +178,7 @@ export const TOR_DAEMON: ApiKind<TorDaemon> = {
     socks: endpoint('SOCKS5'),
     httpConnect: endpoint('HTTP CONNECT'),
     bridges: bridgeStates.optional(),
+    healing: daemonHealing,
   }),
   name: daemonName(),
   columns: [

@@ -8,7 +8,8 @@ import type { OnionProxy, ProxyTargetSpec } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import { Reason } from '../api/reasons.ts'
 import type { FetchResult } from '../bridges/pacing.ts'
-import type { TorReport } from '../contract.ts'
+import type { TorReport, WatchPlan } from '../contract.ts'
+import { WATCH_LIMIT } from '../limits.ts'
 import { generateClientKey } from '../onion/client-key.ts'
 import { generateOnionKey } from '../onion/key.ts'
 import { resolveBackend } from './backend.ts'
@@ -17,7 +18,9 @@ import { clientStates, type TargetAuth, targetAuth } from './client-keys.ts'
 import { ACCESS_COMPONENT, componentOf, keysName, PROXY_COMPONENT } from './names.ts'
 import type { FormerKey, KeyState, Observed, ObservedOnion, ObservedProxy, TorSettings } from './observed.ts'
 import { formerKeyState } from './onion-keys.ts'
+import { observeProber, type Probers } from './probers.ts'
 import { hostOf } from './proxy-status.ts'
+import { watchPlan } from './reachability.ts'
 import {
   type AddressBook,
   BY_DAEMON,
@@ -39,6 +42,9 @@ export interface Memory {
   refused: readonly Failure[]
   /** What came of the newest fetch of bridges. */
   fetched: FetchResult | undefined
+  probers: Pick<Probers, 'proberOf' | 'watchedBy'>
+  /** What is known of the agent of another daemon. */
+  viewOf(daemon: string): ReportView<TorReport> | undefined
 }
 
 /**
@@ -48,7 +54,7 @@ export interface Memory {
 export function gather(
   world: World,
   book: AddressBook,
-  { view, refused, fetched }: Memory,
+  { view, refused, fetched, probers, viewOf }: Memory,
   settings: TorSettings,
   key: string,
 ): Observed | undefined {
@@ -70,6 +76,8 @@ export function gather(
   const seed = object?.spec?.bridges?.seed
   const named = seed === undefined ? undefined : world.userSecrets.get(keyFor(daemon.namespace, seed.name))
   const bridges = object === undefined ? undefined : observeBridges(object, named, keys, fetched)
+  const prober = probers.proberOf(key)
+  const watch = watched(world, probers.watchedBy(key))
   return {
     daemon,
     settings,
@@ -86,12 +94,22 @@ export function gather(
     ...(bridges === undefined ? {} : { bridges }),
     refused,
     ...(view === undefined ? {} : { view }),
+    ...(prober === undefined ? {} : { prober: observeProber(prober, daemon.namespace, viewOf(prober)) }),
+    ...(watch.length === 0 ? {} : { watch }),
     make: {
       onionKey: () => generateOnionKey(),
       clientKey: generateClientKey,
       reportIdentity: () => makeReportIdentity(`${daemon.name}.${daemon.namespace}.tor`),
     },
   }
+}
+
+/** The oldest onions of these daemons that are to be looked at; of too many, the rest is not. */
+function watched(world: World, daemons: readonly string[]): WatchPlan[] {
+  return daemons
+    .flatMap((daemon) => world.onions.by(BY_DAEMON, daemon).sort(byAge))
+    .flatMap((onion) => watchPlan(onion) ?? [])
+    .slice(0, WATCH_LIMIT)
 }
 
 function gatherOnion(

@@ -6,7 +6,7 @@ import type { Resource } from '../../core/resource.ts'
 import type { OnionProxy } from '../api/onion-proxy.ts'
 import type { OnionService } from '../api/onion-service.ts'
 import type { TorDaemon } from '../api/tor-daemon.ts'
-import type { TorReport } from '../contract.ts'
+import type { TorReport, WatchedState, WatchPlan } from '../contract.ts'
 import type { ClientKey } from '../onion/client-key.ts'
 import type { OnionKey } from '../onion/key.ts'
 import type { Backend } from './backend.ts'
@@ -84,6 +84,20 @@ export interface ObservedProxy {
   auths?: ReadonlyMap<string, TargetAuth>
 }
 
+/** The daemon of another namespace that looks at the onions of this one. */
+export interface ObservedProber {
+  /** `namespace/name` */
+  daemon: string
+  /** Why it cannot say anything now; goes behind its name. */
+  silent?: string
+  /** What it sees, by the onion's name. */
+  watched: ReadonlyMap<string, WatchedState>
+  /** Whether it reaches anything, of whomever. */
+  reaches: boolean
+  /** Of how many namespaces the onions are that it does not reach. */
+  places: number
+}
+
 /** All that the state of one daemon follows from. */
 export interface Observed {
   daemon: DaemonId
@@ -107,6 +121,10 @@ export interface Observed {
   /** All of its pods, those that are ending too. */
   pods: Pod[]
   view?: ReportView<TorReport>
+  /** Who looks at its onions from outside; absent where nobody can. */
+  prober?: ObservedProber
+  /** Onions of other daemons at which this one is to look. */
+  watch?: WatchPlan[]
   /** Randomness, passed in so that planning stays pure. */
   make: { onionKey: () => OnionKey; clientKey: () => ClientKey; reportIdentity: () => ReportIdentity }
 }

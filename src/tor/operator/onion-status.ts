@@ -5,6 +5,7 @@ import type { OnionState, TorReport } from '../contract.ts'
 import { admitted, clientSecretName } from './client-keys.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import { keySecretName } from './onion-keys.ts'
+import { reachable } from './reachability.ts'
 import { withReady } from './status.ts'
 
 /** A descriptor's lifetime (HS_DESC_DEFAULT_LIFETIME): older uploads are found by nobody. Milliseconds. */
@@ -15,19 +16,13 @@ export function onionConditions(onion: ObservedOnion, observed: Observed, now: n
   const key = keyValid(onion, observed)
   const state = onionState(onion, observed.view?.report)
   const auth = authConfigured(onion, observed)
+  const backend = backendReady(onion, state)
+  const fails = { key, auth: admitted(onion.clients)?.length === 0 ? auth : undefined }
+  const found = published(observed, state, fails, now)
   return withReady(
-    [
-      key,
-      ...(auth === undefined ? [] : [auth]),
-      backendReady(onion, state),
-      published(
-        observed,
-        state,
-        { key, auth: admitted(onion.clients)?.length === 0 ? auth : undefined },
-        now,
-      ),
-    ],
+    [key, ...(auth === undefined ? [] : [auth]), backend, found],
     'the onion can be found and its backend is ready',
+    [reachable(onion, observed, found, backend)],
   )
 }
 

@@ -18,6 +18,7 @@ import type { Declared } from './named-secrets.ts'
 import { keysName } from './names.ts'
 import type { Observed, TorSettings } from './observed.ts'
 import { plan } from './plan.ts'
+import { Probers } from './probers.ts'
 import { Retirement } from './retirement.ts'
 import { followSecrets, namers, userSecretsRead } from './user-secrets.ts'
 import {
@@ -54,6 +55,7 @@ interface Knowledge {
   book: AddressBook
   reports: Reports<TorReport>
   retirement: Retirement
+  probers: Probers
 }
 
 /** Controllers whose caches are warm, but that do nothing before they are started. */
@@ -70,16 +72,32 @@ export async function prepareTorOperator(options: TorOperatorOptions): Promise<P
   await userSecretsRead(world)
   let enqueue: (key: string) => void = () => {}
   let runner: Runner | undefined
-  const reports = new Reports<TorReport>(guardReport, (key) => enqueue(key))
+  const reports = new Reports<TorReport>(guardReport, (key) => {
+    probers.heard(key, reports.get(key))
+    enqueue(key)
+  })
+  const probers = new Probers({
+    enqueue: (key) => enqueue(key),
+    daemonOf(key) {
+      const onion = world.onions.get(key)
+      return onion === undefined ? undefined : daemonKey(onion)
+    },
+  })
   const retirement = new Retirement((source) => reports.retire(source), log)
   const fetches = new BridgeFetches(log, (key) => enqueue(key))
-  const knowledge: Knowledge = { book: new AddressBook(), reports, retirement }
+  const knowledge: Knowledge = { book: new AddressBook(), reports, retirement, probers }
   const refused = new Map<string, readonly Failure[]>()
   const controller: Controller<Observed> = {
     name: 'postern/tor',
     gather(key) {
       const fetched = fetches.result(key)
-      const memory = { view: reports.get(key), refused: refused.get(key) ?? [], fetched }
+      const memory = {
+        view: reports.get(key),
+        refused: refused.get(key) ?? [],
+        fetched,
+        probers,
+        viewOf: (daemon: string) => reports.get(daemon),
+      }
       return gather(world, knowledge.book, memory, settings, key)
     },
     plan,
@@ -105,6 +123,7 @@ export async function prepareTorOperator(options: TorOperatorOptions): Promise<P
     },
     async close() {
       reports.close()
+      probers.close()
       await fetches.close()
       await runner?.close()
     },
@@ -123,7 +142,7 @@ function signature(failures: readonly Failure[] = []): string {
 }
 
 function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => void): () => void {
-  const { book, reports, retirement } = knowledge
+  const { book, reports, retirement, probers } = knowledge
   /** Notes an onion's address and wakes the daemons of all that share it, or did. */
   const noteAddress = (onionKey: string): void => {
     const onion = world.onions.get(onionKey)
@@ -151,6 +170,7 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
     }),
     world.daemons.subscribe(({ key, before, after }) => {
       followSecrets(world, before, after)
+      probers.daemon(key, after)
       add(key)
     }),
     world.onions.subscribe(({ key, before, after }) => {
@@ -158,6 +178,8 @@ function watchWorld(world: World, knowledge: Knowledge, add: (key: string) => vo
       noteAddress(key)
       if (before !== undefined) add(daemonKey(before))
       if (after !== undefined) add(daemonKey(after))
+      const bound = before ?? after
+      if (bound !== undefined) probers.onion(before, after, daemonKey(bound))
     }),
     world.proxies.subscribe(({ before, after }) => {
       followSecrets(world, before, after)

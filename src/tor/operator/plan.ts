@@ -9,6 +9,7 @@ import { disruptionBudget, networkPolicy, serviceAccount } from './companions.ts
 import { daemonConditions } from './daemon-status.ts'
 import { deployment } from './deployment.ts'
 import { formerAddresses, nextEnd, servedFormer } from './former-keys.ts'
+import { daemonHealing, type Healing, onionHealing, planHealing } from './healing-plan.ts'
 import { identityOf, type Mounts, mountsOf, type OnionKeyFile } from './mounts.ts'
 import { componentOf, PROVISIONED_ANNOTATION } from './names.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
@@ -46,13 +47,14 @@ export function plan(observed: Observed, now: number): Plan {
   }
   const decisions = decideProxies(daemon, proxies, object)
   const bridges = curateBridges(observed, now)
+  const healing = planHealing(plan, observed, now)
   let mounts: Mounts | undefined
   if (object !== undefined && object.metadata.deletionTimestamp === undefined) {
-    mounts = planObjects(plan, observed, { decisions, bridges }, now)
+    mounts = planObjects(plan, observed, { decisions, bridges, healing }, now)
     if (bridges !== undefined) planBridges(plan, observed, bridges)
     planPods(plan, observed, mounts, now)
   }
-  planStatus(plan, observed, { decisions, bridges, mounts }, now)
+  planStatus(plan, observed, { decisions, bridges, healing, mounts }, now)
   return plan
 }
 
@@ -118,21 +120,30 @@ function planClients(plan: Plan, onion: ObservedOnion, address: string, { make }
 interface Decided {
   decisions: readonly ProxyDecision[]
   bridges: DaemonBridges | undefined
+  healing: Healing
 }
 
-function planObjects(plan: Plan, observed: Observed, { decisions, bridges }: Decided, now: number): Mounts {
+function planObjects(
+  plan: Plan,
+  observed: Observed,
+  { decisions, bridges, healing }: Decided,
+  now: number,
+): Mounts {
   const { daemon, settings } = observed
   const object = observed.object!
   const identity = identityOf(observed.keys) ?? observed.make.reportIdentity()
   const accepted = decisions.filter((decision) => decision.plan.targets.length > 0)
-  const topology = topologyOf(observed, decisions, now)
-  const auths = authFiles(accepted)
-  const mounts = mountsOf(object, daemon, topology, {
+  const topology = topologyOf(observed, decisions, now, healing)
+  const content = {
     onions: onionKeys(observed.onions, now),
-    auths,
+    auths: authFiles(accepted),
     identity,
     ...(bridges === undefined ? {} : { bridges: bridges.files }),
-  })
+  }
+  const all = mountsOf(object, daemon, topology, content)
+  // What it looks at for others must not keep out what it is there for.
+  const { watch: _watch, ...own } = topology
+  const mounts = all.tooLarge === undefined ? all : mountsOf(object, daemon, own, content)
   // Keys first: an agent that reads a topology finds the keys that it names.
   if (mounts.tooLarge === undefined) plan.apply.push(mounts.keys, mounts.topology)
   if (settings.companions) plan.apply.push(serviceAccount(object, daemon), disruptionBudget(object, daemon))
@@ -165,7 +176,7 @@ function planClaim(plan: Plan, { object, daemon, claims = [] }: Observed): void 
 function planStatus(
   plan: Plan,
   observed: Observed,
-  { decisions, bridges, mounts }: Decided & { mounts: Mounts | undefined },
+  { decisions, bridges, healing, mounts }: Decided & { mounts: Mounts | undefined },
   now: number,
 ): void {
   const report = observed.view?.report
@@ -176,6 +187,7 @@ function planStatus(
     const fields = {
       ...(hostname === undefined ? {} : { hostname }),
       ...(former.length === 0 ? {} : { former }),
+      ...onionHealing(healing, onion.object.metadata.name),
     }
     const end = nextEnd(onion, now)
     if (end !== undefined) lookAgain(plan, end)
@@ -198,6 +210,7 @@ function planStatus(
         : { onionsPublished: report.onions.filter((onion) => onion.state === 'published').length }),
       ...accessEndpoints(observed),
       ...bridgesStatus(bridges),
+      ...daemonHealing(healing),
     }
     const conditions = daemonConditions(observed, bridges, mounts?.tooLarge)
     add(plan, observed.object, statusOf(observed.object, conditions, fields, now))

@@ -6,16 +6,24 @@ import { Reason } from '../api/reasons.ts'
 /** What is not True yet, and is nothing to worry about. */
 const ON_ITS_WAY: ReadonlySet<string> = new Set([Reason.Bootstrapping, Reason.UploadPending])
 
-/** Adds Ready: the first condition that is not True decides it, else it is True with the message given. */
-export function withReady(conditions: ConditionInput[], message: string): ConditionInput[] {
+/**
+ * Adds Ready: the first condition that is not True decides it, else it is True with the message given.
+ *
+ * @param advisory conditions that only keep it from being True while they are False
+ */
+export function withReady(
+  conditions: ConditionInput[],
+  message: string,
+  advisory: ConditionInput[] = [],
+): ConditionInput[] {
   const bad =
-    conditions.find((condition) => condition.status === 'False') ??
+    [...conditions, ...advisory].find((condition) => condition.status === 'False') ??
     conditions.find((condition) => condition.status === 'Unknown')
   const ready: ConditionInput =
     bad === undefined
       ? { type: 'Ready', status: 'True', reason: 'Ready', message }
       : { ...bad, type: 'Ready' }
-  return [ready, ...conditions]
+  return [ready, ...conditions, ...advisory]
 }
 
 /** The status of an object with its conditions, and the events that its transitions are worth. */

@@ -4,6 +4,7 @@ import { type OnionPlan, TOPOLOGY_VERSION, type TorTopology } from '../contract.
 import { accessOf } from './access.ts'
 import { admitted } from './client-keys.ts'
 import { servedFormer } from './former-keys.ts'
+import { type Healing, NOTHING_HEALED } from './healing-plan.ts'
 import type { Observed, ObservedOnion } from './observed.ts'
 import type { ProxyDecision } from './proxy-status.ts'
 
@@ -12,8 +13,10 @@ export function topologyOf(
   observed: Observed,
   decisions: readonly ProxyDecision[],
   now: number,
+  healing: Healing = NOTHING_HEALED,
 ): TorTopology {
-  const { daemon, object } = observed
+  const { daemon, object, watch = [] } = observed
+  const { restarts, freshCircuits } = healing.daemon
   const access = accessOf(object)
   const limit = parseQuantity(object?.spec?.resources?.limits?.memory ?? '')
   return {
@@ -29,17 +32,21 @@ export function topologyOf(
         ? {}
         : { bridges: { transport: object.spec.bridges.transport ?? BRIDGES_DEFAULTS.transport } }),
       ...(object?.spec?.metrics?.addresses === true ? { metrics: { addresses: true } } : {}),
+      ...(restarts === 0 ? {} : { restarts }),
+      ...(freshCircuits === 0 ? {} : { freshCircuits }),
     },
-    onions: observed.onions.flatMap((onion) => onionPlans(onion, now)).sort(byName),
+    onions: observed.onions.flatMap((onion) => onionPlans(onion, healing, now)).sort(byName),
     proxies: decisions
       .map((decision) => decision.plan)
       .filter((plan) => plan.targets.length > 0)
       .sort(byName),
+    ...(watch.length === 0 ? {} : { watch }),
   }
 }
 
 /** The onion, and what it was called before: the same under another address. */
-function onionPlans(onion: ObservedOnion, now: number): OnionPlan[] {
+function onionPlans(onion: ObservedOnion, { onions }: Healing, now: number): OnionPlan[] {
+  const renewal = onions.get(onion.object.metadata.name)?.renewal ?? 0
   const plan = {
     name: onion.object.metadata.name,
     address: addressOf(onion),
@@ -51,7 +58,7 @@ function onionPlans(onion: ObservedOnion, now: number): OnionPlan[] {
     ...defencesOf(onion),
   }
   return [
-    ...(publishable(onion) ? [plan] : []),
+    ...(publishable(onion) ? [{ ...plan, ...(renewal === 0 ? {} : { renewal }) }] : []),
     ...servedFormer(onion, now).map(({ served, address }) => ({ ...plan, name: served, address })),
   ]
 }
