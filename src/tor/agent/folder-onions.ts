@@ -10,8 +10,8 @@ import type { HsDescEvent } from '../control/events.ts'
 import type { Backends } from './backends.ts'
 import { folderSettings, writeOnionFolder } from './onion-folder.ts'
 import type { OnionKeys } from './onion-keys.ts'
-import { ONION_LIMITS } from './onion-plan.ts'
-import { shapeOf } from './onion-shape.ts'
+import { afterFailure, type OnionHistory, type OnionStep, planOnions } from './onion-plan.ts'
+import { changedShapes, shapeOf } from './onion-shape.ts'
 import { onionState } from './onion-state.ts'
 import { countUpload, type TrackedOnion, tracked } from './uploads.ts'
 
@@ -22,6 +22,8 @@ export interface FolderOnionsOptions {
   backends: Backends
   log: Logger
   onChange(): void
+  /** tor left a command without an answer. */
+  onHung(): void
   /** Whether an address is somebody else's, whose sockets are left alone. */
   foreign?: (address: string) => boolean
   /** Milliseconds of a clock that never jumps. */
@@ -40,9 +42,10 @@ export class FolderOnions {
   readonly #now: () => number
   #wanted: readonly OnionPlan[] = []
   readonly #live = new Map<string, TrackedOnion>()
+  readonly #history = new Map<string, OnionHistory>()
   readonly #failures = new Map<string, { reason: string; message: string }>()
   readonly #convergence: Convergence<ControlClient>
-  #retryTimer: NodeJS.Timeout | undefined
+  #bootstrappedAt: number | undefined
 
   constructor(options: FolderOnionsOptions) {
     this.#options = options
@@ -55,27 +58,35 @@ export class FolderOnions {
   }
 
   want(onions: readonly OnionPlan[]): void {
+    const changed = changedShapes(this.#wanted, onions)
     this.#wanted = onions
     for (const { address, ports } of onions) this.#options.backends.update(address, ports)
-    this.#failures.clear()
+    for (const known of [this.#history, this.#failures]) for (const address of changed) known.delete(address)
     void this.#convergence.look()
   }
 
   keysChanged(): void {
-    this.#failures.clear()
+    void this.#convergence.look()
+  }
+
+  /** tor can upload descriptors from now on. */
+  bootstrapped(): void {
+    if (this.#bootstrappedAt !== undefined) return
+    this.#bootstrappedAt = this.#now()
     void this.#convergence.look()
   }
 
   /** @param fresh this tor was just started and has no onions */
   attach(control: ControlClient, fresh: boolean): void {
-    if (fresh) this.#live.clear()
+    if (fresh) this.#forget()
     void this.#convergence.attach(control)
   }
 
   detach(died: boolean): void {
     this.#convergence.detach()
     if (!died) return
-    this.#live.clear()
+    this.#bootstrappedAt = undefined
+    this.#forget()
     this.#options.onChange()
   }
 
@@ -84,7 +95,8 @@ export class FolderOnions {
     if (onion === undefined) return
     const before = onion.published
     if (!countUpload(onion, event, this.#now(), Date.now())) return
-    if (onion.published && !before) void this.#convergence.look()
+    if (onion.published && !before) this.#history.delete(onion.address)
+    if (event.action === 'UPLOAD' ? onion.uploadsAsked === 1 : !before) void this.#convergence.look()
     this.#options.onChange()
   }
 
@@ -102,7 +114,6 @@ export class FolderOnions {
 
   stop(): void {
     this.#convergence.stop()
-    clearTimeout(this.#retryTimer)
   }
 
   idle(): Promise<void> {
@@ -114,47 +125,65 @@ export class FolderOnions {
     return this.#live.has(address) || this.#wanted.some((onion) => onion.address === address)
   }
 
+  #forget(): void {
+    this.#live.clear()
+    this.#history.clear()
+    this.#failures.clear()
+  }
+
   #failed(error: unknown): number | undefined {
     if (codeOf(error) === 'ControlClosed') return undefined
     this.#options.log.warn({ error: messageOf(error) }, 'onions with circuit numbers could not be set')
-    return RETRY_MS
-  }
-
-  /** What was refused is tried again, soon. */
-  #retry(): void {
-    clearTimeout(this.#retryTimer)
-    this.#retryTimer = setTimeout(() => this.keysChanged(), RETRY_MS)
-    this.#retryTimer.unref()
+    if (codeOf(error) !== 'ControlTimeout') return RETRY_MS
+    this.#options.onHung()
+    return undefined
   }
 
   async #converge(control: ControlClient): Promise<void> {
-    const wanted = new Map(this.#wanted.map((onion) => [onion.address, onion]))
-    const gone = [...this.#live.values()].filter(({ address, shape }) => {
-      const plan = wanted.get(address)
-      return plan === undefined || shapeOf(plan) !== shape
+    const { steps, again } = planOnions({
+      wanted: this.#wanted.map((onion) => ({
+        name: onion.name,
+        address: onion.address,
+        since: onion.since,
+        shape: shapeOf(onion),
+        usable: this.#options.keys.check(onion.name, onion.address).ok,
+      })),
+      live: this.#live,
+      history: this.#history,
+      bootstrappedAt: this.#bootstrappedAt,
+      now: this.#now(),
     })
-    if (gone.length > 0) {
-      // Taken out first: tor ends the visits of an onion that leaves, and so of clients that may come no more.
-      for (const { address } of gone) this.#live.delete(address)
-      await this.#set(control)
-      for (const { address } of gone) {
-        await rm(this.#path(address), { recursive: true, force: true })
-        if (this.#options.foreign?.(address) === true) continue
-        await this.#options.backends.keep(address, wanted.get(address)?.ports.map(virtualPort) ?? [])
-      }
+    if (steps.length === 0) {
+      this.#convergence.lookAfter(again === undefined ? undefined : Math.max(10, again - this.#now()))
+      return
     }
-    const flying = [...this.#live.values()].filter(({ published }) => !published).length
-    const waiting = this.#wanted
-      .filter(({ address, name }) => {
-        return (
-          !this.#live.has(address) &&
-          !this.#failures.has(address) &&
-          this.#options.keys.check(name, address).ok
-        )
-      })
-      .sort((a, b) => a.since - b.since)
-    for (const onion of waiting.slice(0, Math.max(0, ONION_LIMITS.window - flying))) {
-      await this.#add(control, onion)
+    await this.#takeOut(control, steps)
+    for (const step of steps) {
+      if (this.#convergence.stopped || this.#convergence.live !== control) return
+      const plan = this.#wanted.find(({ address }) => address === step.address)
+      if (step.do !== 'remove' && plan !== undefined) await this.#add(control, plan)
+    }
+    void this.#convergence.look()
+  }
+
+  /** All that leave or are replaced, at once: tor ends their visits, and so those of clients that may come no more. */
+  async #takeOut(control: ControlClient, steps: readonly OnionStep[]): Promise<void> {
+    const { backends, foreign, log } = this.#options
+    const leaving = steps.filter((step) => step.do !== 'add')
+    if (leaving.length === 0) return
+    for (const step of leaving) {
+      this.#live.delete(step.address)
+      if (step.do !== 'replace' || step.why !== 'lost') continue
+      this.#history.set(step.address, afterFailure(this.#history.get(step.address), this.#now(), 'lost'))
+      const name = this.#wanted.find(({ address }) => address === step.address)?.name
+      log.warn({ onion: name }, 'its descriptor got lost: onion is published anew')
+    }
+    await this.#set(control)
+    for (const { address } of leaving) {
+      await rm(this.#path(address), { recursive: true, force: true })
+      if (foreign?.(address) === true) continue
+      const plan = this.#wanted.find((onion) => onion.address === address)
+      await backends.keep(address, plan?.ports.map(virtualPort) ?? [])
     }
   }
 
@@ -165,14 +194,15 @@ export class FolderOnions {
       await writeOnionFolder(this.#path(address), onion, this.#options.keys.secret(name))
       this.#live.set(address, tracked(onion, this.#now()))
       await this.#set(control)
+      this.#failures.delete(address)
       this.#options.log.info({ onion: name }, 'onion added')
     } catch (error) {
       this.#live.delete(address)
       if (!(error instanceof ControlError) && codeOf(error) !== 'ListenFailed') throw error
       const reason = codeOf(error) === 'ListenFailed' ? 'ListenFailed' : 'TorRefused'
+      this.#history.set(address, afterFailure(this.#history.get(address), this.#now(), 'refused'))
       this.#failures.set(address, { reason, message: messageOf(error) })
       this.#options.log.error({ onion: name, reason, error: messageOf(error) }, 'onion not published')
-      this.#retry()
     }
   }
 

@@ -53,6 +53,7 @@ export class OnionSet {
 
   bootstrapped(): void {
     this.#added.bootstrapped()
+    this.#configured.bootstrapped()
   }
 
   event(event: HsDescEvent): void {

@@ -19,6 +19,14 @@ export const shapeOf: (onion: Omit<OnionPlan, 'name' | 'address' | 'since'>) => 
 )
 
 /**
+ * Addresses of onions that left, or are to be something else now: what was refused of them before says nothing any more.
+ */
+export function changedShapes(before: readonly OnionPlan[], after: readonly OnionPlan[]): string[] {
+  const shapes = new Map(after.map((onion) => [onion.address, shapeOf(onion)]))
+  return before.filter((onion) => shapes.get(onion.address) !== shapeOf(onion)).map(({ address }) => address)
+}
+
+/**
  * Whether somebody who could connect before cannot any more.
  *
  * @param before public keys of the clients; undefined: everybody

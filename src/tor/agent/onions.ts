@@ -9,7 +9,7 @@ import type { HsDescEvent } from '../control/events.ts'
 import type { Backends } from './backends.ts'
 import { mismatch, type OnionKeys } from './onion-keys.ts'
 import { afterFailure, type OnionHistory, type OnionStep, planOnions } from './onion-plan.ts'
-import { shapeOf, shutsOut } from './onion-shape.ts'
+import { changedShapes, shapeOf, shutsOut } from './onion-shape.ts'
 import { onionState } from './onion-state.ts'
 import { Revocations } from './revocations.ts'
 import { countUpload, type TrackedOnion, tracked } from './uploads.ts'
@@ -76,12 +76,11 @@ export class Onions {
 
   /** The onions that should be. Endpoints are followed at once, without a word to tor. */
   want(onions: readonly OnionPlan[]): void {
+    const changed = changedShapes(this.#wanted, onions)
     this.#wanted = onions
     this.#byAddress = new Map(onions.map((onion) => [onion.address, onion]))
     for (const { address, ports } of onions) this.#options.backends.update(address, ports)
-    for (const known of [this.#history, this.#failures]) {
-      for (const address of known.keys()) if (!this.#byAddress.has(address)) known.delete(address)
-    }
+    for (const known of [this.#history, this.#failures]) for (const address of changed) known.delete(address)
     void this.#convergence.look()
   }
 
