@@ -124,7 +124,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     ])
     await replaced('lab', before)
     await visitor.end()
-    t.diagnostic(`${visitor.visits} visits, ${visitor.retried} retried, ${visitor.failures.length} failed`)
+    t.diagnostic(visitor.summary)
     assert.deepEqual(visitor.failures, [])
     await site.ready(stage, 'onionservice', 'lab', 'my-service')
   })
@@ -146,7 +146,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     await draining
     await replaced('lab', before)
     await visitor.end()
-    t.diagnostic(`${visitor.visits} visits, ${visitor.retried} retried, ${visitor.failures.length} failed`)
+    t.diagnostic(visitor.summary)
     assert.deepEqual(visitor.failures, [])
   })
 

@@ -151,20 +151,27 @@ export async function reached(stage: Stage, hostname: string, text: string, limi
   }
 }
 
-/** A visitor who comes again and again, and tries once more when a visit fails. */
+/** So long tor itself waits for an onion before it gives a stream up (SocksTimeout): so long a browser shows nothing. */
+const PATIENCE_MS = 120_000
+
+/** A visitor who comes again and again, as patient as tor is, and tries once more when a visit fails. */
 export class Visitor {
   readonly #stop = new AbortController()
   readonly #running: Promise<void>
   visits = 0
   /** First tries that failed. */
   retried = 0
+  /** The longest of the visits that came about, in milliseconds. */
+  longest = 0
   /** Visits whose second try failed as well. */
   readonly failures: string[] = []
 
   constructor(stage: Stage, hostname: string, text: string, port = 80) {
     const once = async (): Promise<void> => {
-      const seen = await visit(stage, hostname, port)
+      const began = performance.now()
+      const seen = await visit(stage, hostname, port, PATIENCE_MS)
       if (!seen.includes(text)) throw new Error(`another page: ${seen.slice(0, 100)}`)
+      this.longest = Math.max(this.longest, performance.now() - began)
     }
     const run = async (): Promise<void> => {
       while (!this.#stop.signal.aborted) {
@@ -179,6 +186,12 @@ export class Visitor {
       }
     }
     this.#running = run()
+  }
+
+  /** How it went, for a person. */
+  get summary(): string {
+    const { visits, retried, failures, longest } = this
+    return `${visits} visits, ${retried} retried, ${failures.length} failed, the longest ${(longest / 1000).toFixed(1)} s`
   }
 
   /** Resolves once the visit that is under way has ended. */

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
+import { readCircuits } from '../control/circuits.ts'
 
 /**
  * How an agent goes without a visitor noticing. It serves on until its successor has published the same onions; then
@@ -39,15 +40,13 @@ export interface Visitors {
   connecting: Set<string>
 }
 
-/** Reads `circuit-status` (control-spec). */
+/** @param status GETINFO circuit-status */
 export function visitors(status: string): Visitors {
   const found: Visitors = { visited: new Set(), connecting: new Set() }
-  for (const line of status.split('\n')) {
-    const words = line.trim().split(' ')
-    if (words[1] === 'CLOSED' || words[1] === 'FAILED' || !words.includes('PURPOSE=HS_SERVICE_REND')) continue
-    const onion = words.find((word) => word.startsWith('REND_QUERY='))?.slice('REND_QUERY='.length) ?? ''
+  for (const { state, purpose, hsState, onion } of readCircuits(status)) {
+    if (state === 'CLOSED' || state === 'FAILED' || purpose !== 'HS_SERVICE_REND') continue
     found.visited.add(onion)
-    if (!words.includes('HS_STATE=HSSR_JOINED')) found.connecting.add(onion)
+    if (hsState !== 'HSSR_JOINED') found.connecting.add(onion)
   }
   return found
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SILENT } from '../../core/logger.ts'
+import { readCircuits } from '../control/circuits.ts'
 import type { ControlMessage } from '../control/parser.ts'
 import { NetworkCheck, waysOf } from './network-check.ts'
 
@@ -62,5 +63,8 @@ test('ways are those of circuits that stand, each once, the newest first', () =>
     `11 BUILT ${other}`,
     '12 BUILT nonsense,more,of',
   ]
-  assert.deepEqual(waysOf(status.join('\n')), [WAY.replace('A'.repeat(40), 'D'.repeat(40)), WAY])
+  assert.deepEqual(waysOf(readCircuits(status.join('\n'))), [
+    WAY.replace('A'.repeat(40), 'D'.repeat(40)),
+    WAY,
+  ])
 })

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { codeOf, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
+import { type Circuit, circuitsOf } from '../control/circuits.ts'
 import type { ControlClient } from '../control/client.ts'
 
 /**
@@ -40,8 +41,7 @@ export class NetworkCheck {
     const control = this.#options.control()
     if (control === undefined) return false
     try {
-      const status = (await control.getInfo('circuit-status'))['circuit-status'] ?? ''
-      for (const path of waysOf(status).slice(0, 3)) {
+      for (const path of waysOf(await circuitsOf(control)).slice(0, 3)) {
         if (await this.#builds(control, path)) return true
       }
     } catch (error) {
@@ -60,10 +60,9 @@ export class NetworkCheck {
     if (id === undefined) return false
     try {
       while (performance.now() < end) {
-        const status = (await control.getInfo('circuit-status'))['circuit-status'] ?? ''
-        const line = status.split('\n').find((one) => one.startsWith(`${id} `))
-        if (line === undefined) return false
-        if (line.startsWith(`${id} BUILT`)) return true
+        const circuit = (await circuitsOf(control)).find((one) => one.id === id)
+        if (circuit === undefined) return false
+        if (circuit.state === 'BUILT') return true
         await pause(LOOK_MS)
       }
       return false
@@ -77,13 +76,9 @@ export class NetworkCheck {
 }
 
 /** First three relays of circuits that stand, as EXTENDCIRCUIT takes them, each way once; the newest circuit first. */
-export function waysOf(status: string): string[] {
-  const ways = status.split('\n').flatMap((line) => {
-    const [, state, path = ''] = line.trim().split(' ')
-    const relays = path
-      .split(',')
-      .slice(0, 3)
-      .map((relay) => /^(\$[0-9A-F]{40})([~=]\w{1,19})?$/.exec(relay)?.[1])
+export function waysOf(circuits: readonly Circuit[]): string[] {
+  const ways = circuits.flatMap(({ state, path }) => {
+    const relays = path.slice(0, 3).map((relay) => /^(\$[0-9A-F]{40})([~=]\w{1,19})?$/.exec(relay)?.[1])
     if (state !== 'BUILT' || relays.length !== 3 || relays.includes(undefined)) return []
     return [relays.join(',')]
   })

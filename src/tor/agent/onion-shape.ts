@@ -38,20 +38,3 @@ export function shutsOut(
   if (after === undefined) return false
   return before === undefined || before.some((client) => !after.includes(client))
 }
-
-/**
- * Circuits over which visitors of an onion come (control-spec, circuit-status). tor leaves them be when it forgets an
- * onion, and takes new streams on them once it has that onion again, with other clients too.
- *
- * @returns identifiers of circuits
- */
-export function visitorCircuits(status: string, address: string): string[] {
-  return status
-    .split('\n')
-    .filter((line) => {
-      const words = line.trim().split(' ')
-      return words.includes('PURPOSE=HS_SERVICE_REND') && words.includes(`REND_QUERY=${address}`)
-    })
-    .map((line) => line.trim().split(' ')[0] ?? '')
-    .filter((id) => /^[0-9A-Za-z]{1,16}$/.test(id))
-}

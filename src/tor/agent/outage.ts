@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
+import { readCircuits } from '../control/circuits.ts'
 import type { ControlClient } from '../control/client.ts'
 
 export interface OutageOptions {
@@ -60,11 +61,10 @@ export class Outage {
  * @param onions GETINFO onions/detached
  */
 export function withoutIntroduction(circuits: string, onions: string): string[] {
-  const introduced = new Set<string>()
-  for (const line of circuits.split('\n')) {
-    if (!/ HS_STATE=HSSI_ESTABLISHED( |$)/.test(line)) continue
-    const address = / REND_QUERY=([a-z2-7]{56})( |$)/.exec(line)?.[1]
-    if (address !== undefined) introduced.add(address)
-  }
+  const introduced = new Set(
+    readCircuits(circuits)
+      .filter(({ hsState }) => hsState === 'HSSI_ESTABLISHED')
+      .map(({ onion }) => onion),
+  )
   return onions.split(/\s+/).filter((address) => address !== '' && !introduced.has(address))
 }

@@ -1,7 +1,7 @@
 import type { Logger } from '../../core/logger.ts'
+import { circuitsOf } from '../control/circuits.ts'
 import type { ControlClient } from '../control/client.ts'
 import { ControlError } from '../control/errors.ts'
-import { visitorCircuits } from './onion-shape.ts'
 
 /** Onions that somebody may have open who may not any more; their visits are ended once it is asked for. */
 export class Revocations {
@@ -20,13 +20,16 @@ export class Revocations {
     this.#addresses.clear()
   }
 
-  /** Ends the visits, see `visitorCircuits`; clients that may, come again. What failed is tried at the next time. */
+  /**
+   * Ends the visits: tor leaves their circuits be when it forgets an onion, and takes new streams on them once it has that
+   * onion again, with other clients too. Clients that may, come again. What failed is tried at the next time.
+   */
   async run(control: ControlClient, nameOf: (address: string) => string | undefined): Promise<void> {
     if (this.#addresses.size === 0) return
-    const { 'circuit-status': status = '' } = await control.getInfo('circuit-status')
+    const visits = (await circuitsOf(control)).filter(({ purpose }) => purpose === 'HS_SERVICE_REND')
     for (const address of [...this.#addresses]) {
-      const circuits = visitorCircuits(status, address)
-      const closing = await Promise.allSettled(circuits.map((id) => control.closeCircuit(id)))
+      const circuits = visits.filter(({ onion }) => onion === address)
+      const closing = await Promise.allSettled(circuits.map(({ id }) => control.closeCircuit(id)))
       const failed = closing.find((one) => one.status === 'rejected' && !isGone(one.reason))
       if (failed?.status === 'rejected') throw failed.reason
       this.#addresses.delete(address)

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { SILENT } from '../../core/logger.ts'
 import type { AddOnion } from '../control/add-onion.ts'
+import { readCircuits } from '../control/circuits.ts'
 import type { ControlClient } from '../control/client.ts'
 import { startTestTor, type TestTor } from '../control/testing-tor.ts'
 import { generateOnionKey, type OnionKey } from '../onion/key.ts'
@@ -139,6 +140,6 @@ test('introduction circuits are counted once they stand', () => {
     line(5, 'BUILT', 'REND HS_STATE=HSSR_JOINED', one),
     line(6, 'BUILT', 'INTRO HS_STATE=HSSI_ESTABLISHED', two),
   ]
-  assert.deepEqual([...introCircuits(status.join('\n'), new Set([one]))], [[one, 2]])
-  assert.equal(introCircuits(status.join('\r\n'), new Set([one, two])).size, 2)
+  assert.deepEqual([...introCircuits(readCircuits(status.join('\n')), new Set([one]))], [[one, 2]])
+  assert.equal(introCircuits(readCircuits(status.join('\r\n')), new Set([one, two])).size, 2)
 })

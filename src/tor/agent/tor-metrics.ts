@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
+import { type Circuit, circuitsOf } from '../control/circuits.ts'
 import type { ControlClient } from '../control/client.ts'
 import { freePort, type PortSample, scrape } from './metrics-port.ts'
 
@@ -54,9 +55,6 @@ const BY_REASON: ReadonlyMap<string, 'rejected' | 'rendezvousErrors'> = new Map(
   ['tor_hs_rdv_error_count', 'rendezvousErrors'],
 ])
 const NAMES: ReadonlySet<string> = new Set([...NUMBERS.keys(), ...BY_REASON.keys()])
-/** In lines of circuit-status (control-spec). */
-const STANDS =
-  /^\d+ BUILT (?=.*\bPURPOSE=HS_SERVICE_INTRO\b)(?=.*\bHS_STATE=HSSI_ESTABLISHED\b).*\bREND_QUERY=([a-z2-7]{56})\b/gm
 const REASON = /^[a-z0-9_]{1,64}$/
 const REASONS_MOST = 32
 const NOTHING: ReadonlyMap<string, number> = new Map()
@@ -110,7 +108,7 @@ export class TorMetrics {
     const control = this.#options.control()
     const known = new Set(this.#options.onions())
     const [circuits, figures] = await Promise.all([
-      this.#ask('control', async () => control && introCircuits(await status(control), known)),
+      this.#ask('control', async () => control && introCircuits(await circuitsOf(control), known)),
       this.#ask('metrics', async () => control && this.#scrape(control, known)),
     ])
     this.#circuits = circuits
@@ -183,10 +181,6 @@ export class TorMetrics {
   }
 }
 
-async function status(control: Control): Promise<string> {
-  return (await control.getInfo('circuit-status'))['circuit-status'] ?? ''
-}
-
 /** The port that tor listens on for metrics, if any. */
 async function listening(control: Control): Promise<number | undefined> {
   const key = 'net/listeners/metrics'
@@ -195,10 +189,14 @@ async function listening(control: Control): Promise<number | undefined> {
 }
 
 /** Counts each onion's introduction circuits that stand. */
-export function introCircuits(status: string, known: ReadonlySet<string>): ReadonlyMap<string, number> {
+export function introCircuits(
+  circuits: readonly Circuit[],
+  known: ReadonlySet<string>,
+): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
-  for (const [, address] of status.matchAll(STANDS)) {
-    if (known.has(address!)) counts.set(address!, (counts.get(address!) ?? 0) + 1)
+  for (const { state, hsState, onion } of circuits) {
+    if (state !== 'BUILT' || hsState !== 'HSSI_ESTABLISHED' || !known.has(onion)) continue
+    counts.set(onion, (counts.get(onion) ?? 0) + 1)
   }
   return counts
 }

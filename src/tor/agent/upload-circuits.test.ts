@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readCircuits } from '../control/circuits.ts'
 import { UploadCircuits, uploadCircuits } from './upload-circuits.ts'
 
 const STATUS = [
@@ -10,9 +11,9 @@ const STATUS = [
 ].join('\n')
 
 test('only built upload circuits are meant', () => {
-  assert.deepEqual(uploadCircuits(STATUS), ['8'])
-  assert.deepEqual(uploadCircuits(''), [])
-  assert.deepEqual(uploadCircuits('nonsense\n12'), [])
+  assert.deepEqual(uploadCircuits(readCircuits(STATUS)), ['8'])
+  assert.deepEqual(uploadCircuits(readCircuits('')), [])
+  assert.deepEqual(uploadCircuits(readCircuits('nonsense\n12')), [])
 })
 
 test('one is closed once it was seen for a second, and only if it has no stream', async () => {

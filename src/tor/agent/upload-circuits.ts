@@ -1,3 +1,4 @@
+import { type Circuit, circuitsOf } from '../control/circuits.ts'
 import type { ControlClient } from '../control/client.ts'
 
 /**
@@ -13,12 +14,11 @@ const IDLE_MS = 1_000
 
 type Control = Pick<ControlClient, 'getInfo' | 'closeCircuit'>
 
-/** Identifiers of the built circuits that carry, or carried, an upload (control-spec, circuit-status). */
-export function uploadCircuits(status: string): string[] {
-  return status.split('\n').flatMap((line) => {
-    const match = /^(\d{1,10}) BUILT .*\bPURPOSE=HS_SERVICE_HSDIR\b/.exec(line.trim())
-    return match === null ? [] : [match[1]!]
-  })
+/** Identifiers of the built ones that carry, or carried, an upload. */
+export function uploadCircuits(circuits: readonly Circuit[]): string[] {
+  return circuits
+    .filter(({ state, purpose }) => state === 'BUILT' && purpose === 'HS_SERVICE_HSDIR')
+    .map(({ id }) => id)
 }
 
 export class UploadCircuits {
@@ -52,9 +52,9 @@ export class UploadCircuits {
     this.#asked = false
     if (control === undefined) return this.#seen.clear()
     try {
-      const { 'circuit-status': status = '' } = await control.getInfo('circuit-status')
+      const circuits = uploadCircuits(await circuitsOf(control))
       const now = this.#now()
-      const seen = new Map(uploadCircuits(status).map((id) => [id, this.#seen.get(id) ?? now]))
+      const seen = new Map(circuits.map((id) => [id, this.#seen.get(id) ?? now]))
       this.#seen = seen
       for (const [id, since] of seen) {
         // IfUnused: one with a stream stays, whatever we believe.
