@@ -1,5 +1,6 @@
+import { parseLines } from '../bridges/lines.ts'
 import { BRIDGES_FILE, type TorTopology } from '../contract.ts'
-import { type BridgeSet, readBridges } from './bridge-set.ts'
+import type { BridgeSet } from './bridge-set.ts'
 import { transportMissing, transportProgram } from './transport-program.ts'
 
 /** Why tor is kept off the network. */
@@ -52,7 +53,7 @@ export class BridgeTarget {
     const { transport } = wish
     const text = this.#text
     const program = await transportProgram(transport, this.#programs)
-    const { bridges, unusable } = readBridges(text ?? '', transport)
+    const { lines: bridges, refusedCount: unusable } = parseLines(text ?? '', [transport])
     if (program !== undefined && bridges.length > 0) {
       this.#usable = { plugin: `${transport} exec ${program}`, bridges }
       if (unusable > 0) {

@@ -23,7 +23,7 @@ const PLUGIN = ['ClientTransportPlugin', `obfs4 exec ${programs}/obfs4proxy`]
 
 const fingerprint = (n: number): string => String(n).repeat(40)
 const line = (n: number, more = ''): string =>
-  `obfs4 192.0.2.${n}:443 ${fingerprint(n)} cert=Secret${n}${more} iat-mode=0`
+  `obfs4 192.0.2.${n}:443 ${fingerprint(n)} cert=${`Secret${n}${more}`.padEnd(70, 'x')} iat-mode=0`
 const file = (...lines: string[]): Map<string, Buffer> =>
   new Map([[BRIDGES_FILE, Buffer.from(lines.map((one) => `${one}\n`).join(''))]])
 const up = (n: number) => ({

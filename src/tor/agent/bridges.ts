@@ -1,6 +1,7 @@
 import { Convergence } from '../../agent/convergence.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/logger.ts'
+import type { BridgeLine } from '../bridges/lines.ts'
 import { BRIDGES_FILE, type BridgeState, type TorTopology } from '../contract.ts'
 import type { ControlClient } from '../control/client.ts'
 import { ControlError } from '../control/errors.ts'
@@ -13,7 +14,7 @@ import {
   newsOfLists,
   untried,
 } from './bridge-health.ts'
-import type { BridgeSet, ConfiguredBridge } from './bridge-set.ts'
+import type { BridgeSet } from './bridge-set.ts'
 import { BridgeTarget, type NetworkProblem } from './bridge-target.ts'
 import {
   accessDirectly,
@@ -61,7 +62,7 @@ export class Bridges {
   /** undefined: tor has to be asked. */
   #access: NetworkAccess | undefined
   /** Of {@link #access}, with a record of each by fingerprint. */
-  #inForce: readonly ConfiguredBridge[] = []
+  #inForce: readonly BridgeLine[] = []
   #records = new Map<string, BridgeRecord>()
   /** None of them works, after some had. */
   #outage = false
@@ -278,7 +279,7 @@ export class Bridges {
   }
 
   /** Keeps what is known of those that stay. */
-  #track(bridges: readonly ConfiguredBridge[], anew = false): void {
+  #track(bridges: readonly BridgeLine[], anew = false): void {
     const known = this.#records
     this.#inForce = bridges
     this.#records = new Map(

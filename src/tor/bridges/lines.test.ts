@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readBridges } from '../agent/bridge-set.ts'
 import { canonicalText, inOrder, LINES_LIMITS, parseLines } from './lines.ts'
 
 const F = 'A'.repeat(40)
@@ -174,20 +173,6 @@ test('the order of lines is no difference, and the canonical text is its own', (
       const parsed = parse(once)
       assert.equal(parsed.refusedCount, 0)
       assert.deepEqual(inOrder(parsed.lines), parsed.lines)
-    }),
-  )
-})
-
-test('the agent takes the canonical text as it is', () => {
-  fc.assert(
-    fc.property(fc.array(bridge, { maxLength: 30 }), (lines) => {
-      const parsed = parse(lines.join('\n'))
-      const { bridges, unusable } = readBridges(canonicalText(parsed.lines), 'obfs4')
-      assert.equal(unusable, 0)
-      assert.deepEqual(
-        bridges,
-        parsed.lines.map(({ line, fingerprint, host }) => ({ line, fingerprint, host })),
-      )
     }),
   )
 })
