@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { KUBERNETES_KINDS } from '../../src/cluster/kinds.ts'
 import { type CacheState, KubernetesCluster } from '../../src/cluster/kubernetes/cluster.ts'
 import { connect, loadSettings } from '../../src/cluster/kubernetes/connect.ts'
+import { messageOf } from '../../src/core/errors.ts'
 import type { Logger } from '../../src/core/logger.ts'
 import { TOR_KINDS } from '../../src/tor/api/kinds.ts'
 import type { TorSettings } from '../../src/tor/operator/observed.ts'
@@ -147,9 +148,17 @@ export class OperatorProcess implements AsyncDisposable {
     return this.#output
   }
 
-  /** What `/readyz` says is wrong, a line each. */
+  /** What `/readyz` says is wrong, a line each; or why nobody is there to say it. */
   async troubles(): Promise<string[]> {
-    const response = await fetch(`http://127.0.0.1:${this.#health}/readyz`)
+    const response = await fetch(`http://127.0.0.1:${this.#health}/readyz`).catch((error: Error) => error)
+    if (response instanceof Error) {
+      const { exitCode, signalCode } = this.child
+      const ended = exitCode === null && signalCode === null ? '' : `, ended with ${exitCode ?? signalCode}`
+      return [
+        `no answer: ${messageOf(response.cause ?? response)}${ended}`,
+        ...this.#output.trim().split('\n').slice(-5),
+      ]
+    }
     const text = await response.text()
     return response.status === 200 ? [] : text.trim().split('\n')
   }

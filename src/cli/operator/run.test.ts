@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { freePorts } from '../../../testbed/tor-network/ports.ts'
 import { version } from '../version.ts'
 
 /** The process as a pod runs it, against a server that knows no kind at all. */
@@ -69,18 +70,6 @@ async function apiServer(t: TestContext): Promise<Server> {
   return server
 }
 
-/** Ports that were free just now. */
-async function freePorts(): Promise<[number, number]> {
-  const servers = [createTcpServer(), createTcpServer()]
-  const ports: number[] = []
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    ports.push((server.address() as AddressInfo).port)
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve))
-  return [ports[0]!, ports[1]!]
-}
-
 function kubeconfig(t: TestContext, server: Server): string {
   const folder = mkdtempSync(join(tmpdir(), 'postern-operator-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -109,7 +98,7 @@ async function until<T>(look: () => Promise<T | undefined>, seen: () => string):
 }
 
 test('it is alive and says what it waits for, logs JSON, and ends in order at SIGTERM', async (t) => {
-  const [health, metrics] = await freePorts()
+  const [health, metrics] = (await freePorts(2)) as [number, number]
   const operator = start(
     t,
     ['--kubeconfig', kubeconfig(t, await apiServer(t)), '--health-address', `127.0.0.1:${health}`],

@@ -27,6 +27,7 @@ import { Written } from './written.ts'
 
 /** On an owned object: digest of all that its owner applied, so that the same again costs no request. */
 const APPLIED_ANNOTATION = 'postern.dev/applied'
+const STATUS_WRITER = 'status'
 
 export interface KubernetesOptions {
   log: Logger
@@ -140,7 +141,6 @@ export class KubernetesCluster implements Cluster {
   async applyStatus(patch: StatusPatch, manager: FieldManager): Promise<Applied> {
     const { ref, status } = patch
     const kind = this.#known(ref)
-    const digest = digestOf(status)
     const { namespace, name } = ref
     const object: Resource = {
       apiVersion: kind.apiVersion,
@@ -148,16 +148,17 @@ export class KubernetesCluster implements Cluster {
       metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
       status,
     }
-    const writer = `${manager} status`
     const cached = this.#cached(kind, keyOf(object))
-    const memory = this.#written.get(object, writer)
-    if (cached !== undefined && memory?.digest === digest && matches(status, cached.status))
+    // Both ways: a field that is no longer wanted has to go.
+    if (cached !== undefined && matches(status, cached.status) && matches(cached.status, status))
       return 'unchanged'
-    const before = cached?.metadata.resourceVersion ?? memory?.resourceVersion
+    const before =
+      cached?.metadata.resourceVersion ?? this.#written.get(object, STATUS_WRITER)?.resourceVersion
     const pinned = cached === undefined ? object : withUid(object, cached.metadata.uid)
     const answer = await this.#api.apply(kind, pinned, { fieldManager: manager, subresource: 'status' })
     this.#take(kind, answer.object)
-    this.#written.set(object, writer, digest, answer.object)
+    // What a cache has needs no memory of its own: there are many of them.
+    if (cached === undefined) this.#written.set(object, STATUS_WRITER, '', answer.object)
     return answer.object.metadata.resourceVersion === before ? 'unchanged' : 'changed'
   }
 

@@ -32,8 +32,8 @@ function nameOf(item: unknown): string | undefined {
 export function digestOf(value: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(value, (_key, item: unknown) => sorted(item)))
-    .digest('hex')
-    .slice(0, 32)
+    .digest()
+    .toString('hex', 0, 16)
 }
 
 function sorted(value: unknown): unknown {
