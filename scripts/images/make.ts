@@ -44,7 +44,7 @@ const IMAGES = [
     program: 'postern',
     title: 'Postern',
     description: 'Private doors for Kubernetes: the operator',
-    options: '--max-semi-space-size=2 --max-old-space-size=192',
+    options: '--max-semi-space-size=1 --max-old-space-size=192',
   },
   {
     name: 'postern-tor',

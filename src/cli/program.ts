@@ -3,6 +3,7 @@ import { deleteCommand } from './commands/delete.ts'
 import { demoCommand } from './commands/demo.ts'
 import { describeCommand } from './commands/describe.ts'
 import { getCommand } from './commands/get.ts'
+import { keysCommand } from './commands/keys.ts'
 import { logsCommand } from './commands/logs.ts'
 import { operatorCommand } from './commands/operator.ts'
 import { upCommand } from './commands/up.ts'
@@ -18,6 +19,7 @@ export function program(): Command {
     describeCommand(),
     deleteCommand(),
     logsCommand(),
+    keysCommand(),
     operatorCommand(),
     versionCommand(),
   ]
@@ -28,7 +30,7 @@ export function program(): Command {
     .showSuggestionAfterError(true)
     .addHelpText('after', '\nStart here:\n  $ postern demo\n  $ postern up examples/onion-site')
   for (const command of commands) root.addCommand(command)
-  for (const command of [root, ...commands]) {
+  for (const command of [root, ...commands.flatMap((one) => [one, ...one.commands])]) {
     command.exitOverride().configureOutput({ outputError: () => {} })
   }
   return root
