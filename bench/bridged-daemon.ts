@@ -32,6 +32,17 @@ interface Options {
   backendPort: number
 }
 
+/** Circuits. */
+export interface Lost {
+  lost: number
+  of: number
+}
+
+const lostOf = (before: readonly string[], now: readonly string[]): Lost => ({
+  lost: before.filter((circuit) => !now.includes(circuit)).length,
+  of: before.length,
+})
+
 /** A daemon with two bridges of its own and a fetched one, in a namespace of its own. */
 export class BridgedDaemon {
   readonly #it: Options
@@ -66,8 +77,8 @@ export class BridgedDaemon {
     this.#settledAt = performance.now()
   }
 
-  /** How many of the onion's introduction circuits a number of reconciles takes that have nothing to do. */
-  async lostByNothing(): Promise<number> {
+  /** Introduction circuits of the onion, and how many are lost by a number of reconciles that have nothing to do. */
+  async lostByNothing(): Promise<Lost> {
     const { up, namespace, second } = this.#it
     await using control = await this.#control()
     const watch = await watchOf(control)
@@ -88,8 +99,7 @@ export class BridgedDaemon {
     const fence = onionService('fence', {}, namespace, 'web')
     up.write(`${namespace}-fence.yaml`, fence)
     await up.published('fence', namespace)
-    const now = await watch.introductions()
-    return before.filter((circuit) => !now.includes(circuit)).length
+    return lostOf(before, await watch.introductions())
   }
 
   /** The fetched bridge ends: seconds until it is told as dead, is replaced by one that carries, and is out of the set. */
@@ -111,20 +121,19 @@ export class BridgedDaemon {
   }
 
   /** What a tor loses that is given the bridges that it has, the last first. */
-  async lostByReordering(): Promise<number> {
+  async lostByReordering(): Promise<Lost> {
     await using control = await this.#control()
     const watch = await watchOf(control)
     const before = await watch.introductions()
     const { Bridge: lines = [] } = await control.getConf('Bridge')
     assert.ok(before.length > 0 && lines.length > 1)
     await control.setConf(lines.toReversed().map((line) => ['Bridge', line] as const))
-    let lost = 0
-    for (const end = performance.now() + 5_000; lost < before.length && performance.now() < end; ) {
-      const now = await watch.introductions()
-      lost = before.filter((circuit) => !now.includes(circuit)).length
+    let seen = lostOf(before, before)
+    for (const end = performance.now() + 5_000; seen.lost < seen.of && performance.now() < end; ) {
+      seen = lostOf(before, await watch.introductions())
       await pause(50)
     }
-    return lost
+    return seen
   }
 
   #state(bridge: Bridge): string | undefined {

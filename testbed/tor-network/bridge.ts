@@ -56,12 +56,15 @@ async function startOnce(network: TorNetworkAccess, folder: string, address: str
   const [orPort, port] = (await freePorts(2, address)) as [number, number]
   const options = bridgeOptions(name, address, orPort, port)
   let members = await startMember(network.options, folder, name, options)
+  let stopped = false
   const signal = (which: NodeJS.Signals): void => {
     const pid = members.pid(name)
     // The transport first: it is what answers.
     if (pid !== undefined) for (const one of [...childrenOf(pid), pid]) process.kill(one, which)
   }
   const stop = async (): Promise<void> => {
+    if (stopped) return
+    stopped = true
     signal('SIGCONT')
     await members.stop()
   }
@@ -81,6 +84,7 @@ async function startOnce(network: TorNetworkAccess, folder: string, address: str
       stop,
       start: async () => {
         members = await startMember(network.options, folder, name, options)
+        stopped = false
       },
       [Symbol.asyncDispose]: stop,
     }
