@@ -1,19 +1,15 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { messageOf } from '../src/core/errors.ts'
 import { TOR_DAEMON } from '../src/tor/api/tor-daemon.ts'
 import { ControlClient } from '../src/tor/control/client.ts'
 import { backend, document, onionService, type Up } from '../test/e2e/up.ts'
-import { page } from '../test/e2e/visit.ts'
+import { reached } from '../test/e2e/visit.ts'
 import type { Bridge } from '../testbed/tor-network/bridge.ts'
 import { Members } from '../testbed/tor-network/members.ts'
 import type { TorNetworkAccess } from '../testbed/tor-network/network.ts'
 
 const LIMIT_MS = 120_000
-/** How often an impatient visitor tries anew, without waiting for the try before. */
-const RELOAD_MS = 500
-
 interface Options {
   up: Up
   network: TorNetworkAccess
@@ -100,23 +96,8 @@ export class FirstOnions {
     return seconds
   }
 
-  async #reached(host: string): Promise<void> {
-    const { network, text } = this.#it
-    let found = false
-    let last = 'nothing'
-    for (const end = performance.now() + LIMIT_MS; !found; ) {
-      page(network.socksPort, host).then(
-        (seen) => {
-          found ||= seen.includes(text)
-        },
-        (error: unknown) => {
-          last = messageOf(error)
-        },
-      )
-      const next = performance.now() + RELOAD_MS
-      while (!found && performance.now() < next) await pause(10)
-      if (performance.now() > end) throw new Error(`reloaded ${host} for ${LIMIT_MS} ms; saw ${last}`)
-    }
+  #reached(host: string): Promise<void> {
+    return reached(this.#it.network.socksPort, host, this.#it.text, LIMIT_MS)
   }
 }
 
