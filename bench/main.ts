@@ -20,6 +20,7 @@ const NAMES = [
   'operator',
   'watch',
   'topology',
+  'bridges',
 ]
 
 const words = process.argv.slice(2)

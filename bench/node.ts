@@ -6,6 +6,7 @@ import { connect, loadSettings } from '../src/cluster/kubernetes/connect.ts'
 import type { Kind, Resource } from '../src/core/resource.ts'
 import { ONION_SERVICE } from '../src/tor/api/onion-service.ts'
 import { TOR_DAEMON } from '../src/tor/api/tor-daemon.ts'
+import { reached } from '../test/e2e/visit.ts'
 import * as site from '../test/node/site.ts'
 import { OPERATOR_NAMESPACE, openStage, type Stage } from '../test/node/stage.ts'
 import { LazyCluster } from '../testbed/kubernetes/lazy-cluster.ts'
@@ -198,7 +199,7 @@ class Run {
       const onion = await this.#api.get(ONION_SERVICE, this.#ref(name))
       return site.conditionOf(onion, 'Published')?.status === 'True' ? true : undefined
     })
-    await site.reached(this.#stage, await this.#hostname(name), `page of ${this.#namespace}`)
+    await reached(this.#stage.tor.socksPort, await this.#hostname(name), `page of ${this.#namespace}`)
   }
 
   async #hostname(name: string): Promise<string> {

@@ -9,6 +9,7 @@ import { daemonLabels } from '../src/tor/operator/names.ts'
 import { DAEMON, observed, SETTINGS } from '../src/tor/operator/plan-fixture.ts'
 import { topologyOf } from '../src/tor/operator/topology.ts'
 import { helm, kubectl } from '../testbed/kubernetes/kubectl.ts'
+import { type Policy, reader } from './policies.ts'
 
 /**
  * A namespace whose only way out is Tor, by the content of its NetworkPolicies: who may connect to whom follows from
@@ -19,78 +20,6 @@ const ROOT = realpathSync(join(import.meta.dirname, '..'))
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'postern-only-')))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const none = { kubeconfig: join(folder, 'no-kubeconfig') }
-
-interface Selector {
-  matchLabels?: Record<string, string>
-}
-interface Peer {
-  podSelector?: Selector
-  namespaceSelector?: Selector
-}
-interface Rule {
-  from?: Peer[]
-  to?: Peer[]
-  ports?: { protocol?: string; port?: number; endPort?: number }[]
-}
-interface Policy {
-  metadata: { name: string; namespace: string }
-  spec: { podSelector: Selector; policyTypes: string[]; ingress?: Rule[]; egress?: Rule[] }
-}
-interface Pod {
-  namespace: string
-  labels: Record<string, string>
-}
-/** Undefined: something that is no pod of this cluster. */
-type End = Pod | undefined
-
-const matches = ({ matchLabels = {} }: Selector, labels: Record<string, string>): boolean =>
-  Object.entries(matchLabels).every(([name, value]) => labels[name] === value)
-
-function isPeer({ podSelector, namespaceSelector }: Peer, own: string, end: End): boolean {
-  if (end === undefined) return false
-  const there =
-    namespaceSelector === undefined
-      ? end.namespace === own
-      : matches(namespaceSelector, { 'kubernetes.io/metadata.name': end.namespace })
-  return there && (podSelector === undefined || matches(podSelector, end.labels))
-}
-
-/** Whether the policies of one end let it pass: those that select it add up, and none lets all pass. */
-function passes(
-  policies: Policy[],
-  way: 'Ingress' | 'Egress',
-  end: End,
-  other: End,
-  port: number,
-  protocol: string,
-) {
-  if (end === undefined) return true
-  const own = policies.filter(
-    ({ metadata, spec }) =>
-      metadata.namespace === end.namespace &&
-      spec.policyTypes.includes(way) &&
-      matches(spec.podSelector, end.labels),
-  )
-  if (own.length === 0) return true
-  return own.some(({ metadata, spec }) =>
-    ((way === 'Ingress' ? spec.ingress : spec.egress) ?? []).some((rule) => {
-      const peers = way === 'Ingress' ? rule.from : rule.to
-      const goes =
-        rule.ports?.some(
-          (one) =>
-            (one.protocol ?? 'TCP') === protocol &&
-            (one.port === undefined || (port >= one.port && port <= (one.endPort ?? one.port))),
-        ) ?? true
-      return goes && (peers?.some((peer) => isPeer(peer, metadata.namespace, other)) ?? true)
-    }),
-  )
-}
-
-function reader(policies: Policy[]) {
-  return (from: End, to: End, port: number, protocol = 'TCP'): boolean =>
-    passes(policies, 'Egress', from, to, port, protocol) &&
-    passes(policies, 'Ingress', to, from, port, protocol)
-}
 
 /** What the component makes of a namespace. */
 async function component(): Promise<Policy[]> {

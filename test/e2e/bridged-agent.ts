@@ -128,7 +128,8 @@ export async function startBridgedAgent(
   return it
 }
 
-async function watchOf(control: ControlClient): Promise<Watch> {
+/** @param control authenticated; the watch ends with it */
+export async function watchOf(control: ControlClient): Promise<Watch> {
   const met = new Set<string>()
   const changes: string[][] = []
   control.onEvent((event, { lines }) => {

@@ -1,41 +1,15 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { SECRET } from '../../src/cluster/kinds.ts'
-import { makeReportIdentity } from '../../src/controller/report-identity.ts'
 import { TOR_DAEMON } from '../../src/tor/api/tor-daemon.ts'
 import { freePorts } from '../../testbed/tor-network/ports.ts'
 import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { bridgeStage, skip } from './bridge-stage.ts'
+import { bridgePage, startDistributor } from './distributor.ts'
 import { backend, document, onionService, startUp, webServer } from './up.ts'
 
 const network = await sharedTorNetwork()
 const { folder, bridge, visitedAnew } = bridgeStage(network)
-
-/** A distributor on this machine, whose certificate `up` is told to trust. */
-async function distributor(page: () => string): Promise<{ url: string; asked: () => number } & Disposable> {
-  const identity = makeReportIdentity('localhost')
-  const ca = join(folder, 'ca.pem')
-  writeFileSync(ca, identity.certificate)
-  process.env.NODE_EXTRA_CA_CERTS = ca
-  let asked = 0
-  const server = createServer(
-    { cert: identity.certificate, key: identity.privateKey },
-    (_request, response) => {
-      asked += 1
-      response.end(page())
-    },
-  )
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  return {
-    url: `https://localhost:${(server.address() as AddressInfo).port}/bridges/en?transport=obfs4`,
-    asked: () => asked,
-    [Symbol.dispose]: () => void server.close(),
-  }
-}
 
 interface Seen {
   fingerprint: string
@@ -51,9 +25,7 @@ test('a daemon keeps its bridges: the seed stays, dead ones are replaced, an oni
   const [closed] = await freePorts(1)
   const cert = /cert=.*/.exec(own!.line)![0]
   const dead = (letter: string): string => `obfs4 127.0.0.1:${closed} ${letter.repeat(40)} ${cert}`
-  using source = await distributor(
-    () => `<html><div id="bridgelines">${[dead('C'), other!.line].join('<br/>\n')}</div></html>`,
-  )
+  using source = await startDistributor(folder, () => bridgePage(dead('C'), other!.line))
   const seed = (text: string): string =>
     document({
       apiVersion: 'v1',
@@ -70,7 +42,7 @@ test('a daemon keeps its bridges: the seed stays, dead ones are replaced, an oni
         options: network.options,
         bridges: {
           seed: { name: 'tor-bridges' },
-          source: { https: { url: source.url } },
+          source: { https: { url: `${source.url}/bridges/en?transport=obfs4` } },
           minHealthy: 2,
           maxBridges: 4,
           evictGraceSeconds: 1,

@@ -71,3 +71,26 @@ export async function visitUntil(
     await new Promise((done) => setTimeout(done, 300))
   }
 }
+
+/** How often an impatient visitor tries anew, without waiting for the try before. */
+const RELOAD_MS = 500
+
+/** The first page that comes, for a visitor who reloads it again and again: each try on a circuit of its own. */
+export async function reached(socksPort: number, host: string, text: string, limit = 120_000): Promise<void> {
+  const end = performance.now() + limit
+  let found = false
+  let last = 'nothing'
+  while (!found) {
+    void page(socksPort, host).then(
+      (seen) => {
+        if (seen.includes(text)) found = true
+      },
+      (error: unknown) => {
+        last = messageOf(error)
+      },
+    )
+    const next = performance.now() + RELOAD_MS
+    while (!found && performance.now() < next) await new Promise((done) => setTimeout(done, 10))
+    if (performance.now() > end) throw new Error(`reloaded ${host} for ${limit} ms; saw ${last}`)
+  }
+}

@@ -6,13 +6,17 @@ import type { Resource } from '../../src/core/resource.ts'
 import { helm } from '../../testbed/kubernetes/kubectl.ts'
 import { LazyCluster } from '../../testbed/kubernetes/lazy-cluster.ts'
 import { nodeMissing } from '../../testbed/kubernetes/left-out.ts'
+import { bridgeSteps } from './bridge-steps.ts'
+import { monitoringSteps } from './monitoring-steps.ts'
+import { privateSteps } from './private-steps.ts'
 import * as site from './site.ts'
 import { OPERATOR_NAMESPACE, openStage, type Stage } from './stage.ts'
+import { curl, LAB_PAGE, OURS, type Steps } from './steps.ts'
+import { torOnlySteps } from './tor-only-steps.ts'
 
 /** What a user does in a cluster, one step after the other, on a real node. */
 
 const ROOT = join(import.meta.dirname, '..', '..')
-const OURS = 'app.kubernetes.io/managed-by=tor-operator'
 const skip = await nodeMissing()
 
 describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
@@ -23,14 +27,16 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
   before(async () => {
     stage = await openStage(await cluster.accessWithNode())
   })
+  const undo = new AsyncDisposableStack()
   after(async () => {
+    await undo.disposeAsync()
     await stage?.[Symbol.asyncDispose]()
     await cluster.stop()
   })
 
   let failed = false
   /** Each step builds on those before it. */
-  const step = (name: string, work: (t: TestContext) => Promise<void>): void => {
+  const step = (name: string, work: (t: TestContext) => Promise<unknown>): void => {
     test(name, async (t) => {
       if (failed) return t.skip('an earlier step failed')
       failed = true
@@ -59,12 +65,12 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
 
   step('publishes the article’s OnionService, and a visitor gets its page', async () => {
     await stage.apply(site.namespaceObject('lab'), site.daemonObject(stage, 'lab'))
-    await stage.apply(...site.siteObjects('lab', 'my-service', 'hello from the lab', 8443))
+    await stage.apply(...site.siteObjects('lab', 'my-service', LAB_PAGE, 8443))
     await manifest('onion-service.yaml', 'lab')
     const onion = await site.ready(stage, 'onionservice', 'lab', 'my-service')
     hostname = (onion.status as { hostname: string }).hostname
     assert.match(hostname, /^[a-z2-7]{56}\.onion$/)
-    await site.visited(stage, hostname, 'hello from the lab', 443)
+    await site.visited(stage, hostname, LAB_PAGE, 443)
   })
 
   step('lets a pod reach an onion by the name of its OnionProxy', async () => {
@@ -77,11 +83,10 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     })
     await stage.apply(site.podObject('home', 'client', ['sleep', '100000']))
     await site.ready(stage, 'onionproxy', 'home', 'upstreams')
-    const fetch = ['curl', '--silent', '--show-error', '--max-time', '30', 'http://upstreams.home.svc:6697/']
     const seen = await site.until('the page by the proxy', () =>
-      stage.kubectl(['exec', '-n', 'home', 'client', '--', ...fetch]),
+      curl(stage, 'home', 'client', 'http://upstreams.home.svc:6697/'),
     )
-    assert.match(seen, /hello from the lab/)
+    assert.match(seen, new RegExp(LAB_PAGE))
   })
 
   step('hands a changed topology to the running agent at once', async (t) => {
@@ -117,7 +122,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
 
   step('rolls a daemon without a failed visit of a visitor who retries once', async (t) => {
     const before = await uids('lab')
-    const visitor = new site.Visitor(stage, hostname, 'hello from the lab', 443)
+    const visitor = new site.Visitor(stage, hostname, LAB_PAGE, 443)
     await stage.kubectl([
       ...['patch', 'tordaemon', 'tor', '-n', 'lab', '--type=merge', '-p'],
       JSON.stringify({ spec: { podTemplate: { metadata: { annotations: { 'example.org/rolled': '1' } } } } }),
@@ -132,7 +137,7 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
   step('drains a node’s daemon without a failed visit either', async (t) => {
     const before = await uids('lab')
     const { name } = stage.access.node
-    const visitor = new site.Visitor(stage, hostname, 'hello from the lab', 443)
+    const visitor = new site.Visitor(stage, hostname, LAB_PAGE, 443)
     await stage.kubectl(['cordon', name])
     const draining = stage.kubectl([
       ...['drain', name, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=120s'],
@@ -150,6 +155,17 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     assert.deepEqual(visitor.failures, [])
   })
 
+  const steps: Steps = {
+    step,
+    stage: () => stage,
+    hostname: () => hostname,
+    defer: (work) => undo.defer(async () => void (await work())),
+  }
+  privateSteps(steps)
+  bridgeSteps(steps)
+  torOnlySteps(steps)
+  monitoringSteps(steps)
+
   step('leaves nothing behind when everything is deleted', async () => {
     await stage.kubectl(['delete', 'onionservices,onionproxies,tordaemons', '--all', '-A', '--timeout=60s'])
     const kinds =
@@ -160,8 +176,12 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
       throw new Error(left.map((one) => `${one.kind} ${one.metadata.name}`).join(', '))
     })
     // A key is an address: it outlives its OnionService unless its user says otherwise.
-    const keys = (await stage.list('secrets', '-A', '-l', OURS)).map((one) => one.metadata.name).sort()
-    assert.deepEqual(keys, ['my-service-onion-key', 'second-onion-key', 'third-onion-key'])
+    const keys = (await stage.list('secrets', '-A', '-l', OURS)).map(({ metadata }) => metadata.name).sort()
+    const onions = ['my-service', 'newsroom', 'second', 'site', 'third']
+    assert.deepEqual(
+      keys,
+      onions.map((name) => `${name}-onion-key`),
+    )
     await stage.kubectl(['delete', '-k', stage.deployFolder, '--timeout=120s'])
     const left = [
       ...(await stage.list('crds')).filter((one) => one.metadata.name.endsWith('fr0st.dev')),
@@ -203,10 +223,19 @@ describe('a cluster with a node', skip === undefined ? {} : { skip }, () => {
     await manifest('onion-service.yaml', 'lab')
     const onion = await site.ready(stage, 'onionservice', 'lab', 'my-service')
     assert.equal((onion.status as { hostname: string }).hostname, hostname)
-    await site.visited(stage, hostname, 'hello from the lab', 443)
+    await site.visited(stage, hostname, LAB_PAGE, 443)
     await stage.kubectl(['delete', 'onionservices,tordaemons', '--all', '-n', 'lab', '--timeout=60s'])
     await helm(['uninstall', 'postern', ...place, '--wait'], stage.access)
-    await stage.kubectl(['delete', 'namespace', 'lab', 'home', OPERATOR_NAMESPACE, '--wait=false'])
+    await stage.kubectl([
+      'delete',
+      'namespace',
+      'lab',
+      'home',
+      'censored',
+      'press',
+      OPERATOR_NAMESPACE,
+      '--wait=false',
+    ])
   })
 
   /** Waits until none of these pods is left and one that is ready is there. */

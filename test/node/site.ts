@@ -128,29 +128,6 @@ export function visited(stage: Stage, hostname: string, text: string, port = 80)
   })
 }
 
-/** How often an impatient visitor tries anew, without waiting for the try before. */
-const RELOAD_MS = 500
-
-/** The first page that comes, for a visitor who reloads it again and again: each try on a circuit of its own. */
-export async function reached(stage: Stage, hostname: string, text: string, limit = 120_000): Promise<void> {
-  const end = performance.now() + limit
-  let found = false
-  let last = 'nothing'
-  while (!found) {
-    void visit(stage, hostname).then(
-      (seen) => {
-        if (seen.includes(text)) found = true
-      },
-      (error: unknown) => {
-        last = messageOf(error)
-      },
-    )
-    const next = performance.now() + RELOAD_MS
-    while (!found && performance.now() < next) await pause(10)
-    if (performance.now() > end) throw new Error(`reloaded ${hostname} for ${limit} ms; saw ${last}`)
-  }
-}
-
 /** So long tor itself waits for an onion before it gives a stream up (SocksTimeout): so long a browser shows nothing. */
 const PATIENCE_MS = 120_000
 

@@ -23,6 +23,8 @@ export interface Stage extends AsyncDisposable {
   apply(...objects: object[]): Promise<void>
   get(kind: string, name: string, namespace?: string): Promise<Resource>
   list(kind: string, ...args: string[]): Promise<Resource[]>
+  /** Of the stage, and gone with it. */
+  folder: string
   /** The objects of `deploy/` with the images of this build, for kubectl's `-k`. */
   deployFolder: string
   /** Image references of this build, as pods name them. */
@@ -44,6 +46,7 @@ export async function openStage(access: NodeClusterAccess): Promise<Stage> {
     access,
     tor,
     images: references,
+    folder,
     deployFolder,
     kubectl: run,
     async apply(...items) {

@@ -7,13 +7,13 @@ import type { TorNetworkAccess } from './network.ts'
 import { freePorts } from './ports.ts'
 import { bridgeOptions } from './torrc.ts'
 
-/** A bridge that runs behind obfs4 on 127.0.0.1, until `stop`. */
+/** A bridge that runs behind obfs4, until `stop`. */
 export interface Bridge extends AsyncDisposable {
   /** 40 hexadecimal digits, upper case. */
   readonly fingerprint: string
   /** Where its obfs4 listens. */
   readonly port: number
-  /** `obfs4 127.0.0.1:PORT FINGERPRINT cert=… iat-mode=0`, as a torrc takes it behind `Bridge`. */
+  /** `obfs4 ADDRESS:PORT FINGERPRINT cert=… iat-mode=0`, as a torrc takes it behind `Bridge`. */
   readonly line: string
   /** It goes on accepting connections and never says a word. */
   freeze(): void
@@ -33,30 +33,38 @@ const maxTries = 3
  * It is in no consensus: only who has its line finds it. It dies with the caller, even by kill -9.
  *
  * @param folder its own; made if missing
+ * @param address where it listens: of this machine, and reached by whoever uses it
  * @throws PosternError as {@link startTorNetwork}
  */
-export async function startBridge(network: TorNetworkAccess, folder: string): Promise<Bridge> {
+export async function startBridge(
+  network: TorNetworkAccess,
+  folder: string,
+  address = '127.0.0.1',
+): Promise<Bridge> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startOnce(network, folder)
+      return await startOnce(network, folder, address)
     } catch (error) {
       if (codeOf(error) !== 'TorNetworkPortTaken' || attempt === maxTries) throw error
     }
   }
 }
 
-async function startOnce(network: TorNetworkAccess, folder: string): Promise<Bridge> {
+async function startOnce(network: TorNetworkAccess, folder: string, address: string): Promise<Bridge> {
   await rm(folder, { recursive: true, force: true })
   await mkdir(join(folder, name), { recursive: true, mode: 0o700 })
-  const [orPort, port] = (await freePorts(2)) as [number, number]
-  const options = bridgeOptions(name, orPort, port)
+  const [orPort, port] = (await freePorts(2, address)) as [number, number]
+  const options = bridgeOptions(name, address, orPort, port)
   let members = await startMember(network.options, folder, name, options)
+  let stopped = false
   const signal = (which: NodeJS.Signals): void => {
     const pid = members.pid(name)
     // The transport first: it is what answers.
     if (pid !== undefined) for (const one of [...childrenOf(pid), pid]) process.kill(one, which)
   }
   const stop = async (): Promise<void> => {
+    if (stopped) return
+    stopped = true
     signal('SIGCONT')
     await members.stop()
   }
@@ -70,12 +78,13 @@ async function startOnce(network: TorNetworkAccess, folder: string): Promise<Bri
     return {
       fingerprint,
       port,
-      line: `obfs4 127.0.0.1:${port} ${fingerprint} ${secret}`,
+      line: `obfs4 ${address}:${port} ${fingerprint} ${secret}`,
       freeze: () => signal('SIGSTOP'),
       thaw: () => signal('SIGCONT'),
       stop,
       start: async () => {
         members = await startMember(network.options, folder, name, options)
+        stopped = false
       },
       [Symbol.asyncDispose]: stop,
     }

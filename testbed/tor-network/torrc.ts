@@ -73,15 +73,15 @@ export function exitOptions(nickname: string, address: string, orPort: number): 
   }
 }
 
-/** A relay that stands in no consensus and is reached through obfs4 on `port` of 127.0.0.1. */
-export function bridgeOptions(nickname: string, orPort: number, port: number): TorOptions {
+/** A relay that stands in no consensus and is reached through obfs4 on `port` of `address`. */
+export function bridgeOptions(nickname: string, address: string, orPort: number, port: number): TorOptions {
   return {
-    ...relayOptions(nickname, '127.0.0.1', orPort),
+    ...relayOptions(nickname, address, orPort),
     BridgeRelay: '1',
     BridgeDistribution: 'none',
     PublishServerDescriptor: '0',
     ServerTransportPlugin: 'obfs4 exec /usr/bin/obfs4proxy',
-    ServerTransportListenAddr: `obfs4 127.0.0.1:${port}`,
+    ServerTransportListenAddr: `obfs4 ${address}:${port}`,
     ExtORPort: 'auto',
   }
 }
