@@ -6,6 +6,7 @@ import { kubernetesMissing } from '../../testbed/kubernetes/left-out.ts'
 import { sharedTorNetwork } from '../../testbed/tor-network/shared.ts'
 import { OperatorProcess } from '../faults/operator.ts'
 import { World } from '../faults/world.ts'
+import { allHaveData } from '../monitoring/panels.ts'
 import { Prometheus, type Target } from '../monitoring/prometheus.ts'
 import { checkMetrics, prometheusMissing } from '../monitoring/promtool.ts'
 import { panelQueries, seriesIn, served, shippedRules } from '../monitoring/sources.ts'
@@ -34,28 +35,6 @@ function expected(
 }
 
 const isOperator = (series: readonly string[]): boolean => series.some((name) => name.startsWith('postern_'))
-
-/**
- * Waits until each panel's queries have data.
- *
- * @param stir makes something happen while it is scraped, since rates tell of nothing else; called again and again
- */
-async function allHaveData(
-  prometheus: Prometheus,
-  queries: ReturnType<typeof panelQueries>,
-  stir: () => Promise<unknown>,
-): Promise<void> {
-  assert.ok(queries.length > 4, 'panels to look at')
-  await prometheus.until('every panel to have data', async () => {
-    await stir()
-    const empty: string[] = []
-    for (const { panel, expression } of queries) {
-      const found = (await prometheus.query(expression)).filter(({ value }) => value[1] !== 'NaN')
-      if (found.length === 0) empty.push(`${panel}: ${expression}`)
-    }
-    return empty
-  })
-}
 
 /** Every rule is evaluated, and none of these has anything to say. */
 async function calm(prometheus: Prometheus, prefix: string): Promise<void> {

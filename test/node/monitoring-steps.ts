@@ -3,9 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { Resource } from '../../src/core/resource.ts'
 import { targetsOf } from '../monitoring/discovery.ts'
+import { allHaveData } from '../monitoring/panels.ts'
 import { Prometheus } from '../monitoring/prometheus.ts'
 import { prometheusMissing } from '../monitoring/promtool.ts'
+import { panelQueries } from '../monitoring/sources.ts'
 import { CENSORED } from './bridge-steps.ts'
+import * as site from './site.ts'
 import { OPERATOR_NAMESPACE, type Stage } from './stage.ts'
 import { OURS, type Steps } from './steps.ts'
 
@@ -124,6 +127,17 @@ export function monitoringSteps({ step, stage }: Steps): void {
 
     await says('sum(postern_leader_election_master_status)', { '': '1' })
     await says('sum(postern_controller_writes_total) > bool 0', { '': '1' })
+    // Here is all that there can be: bridges, daemons that look at each other, pods whose loopback is their own.
+    const { hostname } = (await stage().get('onionservice', 'my-service', 'lab')).status as {
+      hostname: string
+    }
+    let change = 0
+    await allHaveData(prometheus, panelQueries(), async () => {
+      // Rates tell of nothing but what happens.
+      await site.visit(stage(), hostname, 443).catch(() => {})
+      const annotation = `example.org/stirred=${++change}`
+      await stage().kubectl(['annotate', '--overwrite', 'onionservice/my-service', '-n', 'lab', annotation])
+    })
     await prometheus.until('the rules to be evaluated', async () => {
       const seen = await prometheus.rules()
       const bad = seen.filter(({ health }) => health !== 'ok').map(({ name, health }) => `${name} ${health}`)

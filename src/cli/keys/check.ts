@@ -5,7 +5,7 @@ import { readKeyFolder } from '../../tor/onion/key-folder.ts'
 import { textTable } from '../table.ts'
 import { decrypter, type OpenOptions, SEALED_LIMIT, unlock } from './encryption.ts'
 import { findFolders, readSome } from './files.ts'
-import { type KeysOfOnion, keysOfOnions } from './onions.ts'
+import { type KeysOfOnion, keysOfOnions, requireOnions } from './onions.ts'
 import { type PlaceOptions, withPlace } from './place.ts'
 
 export interface CheckOptions extends PlaceOptions, OpenOptions {
@@ -43,13 +43,16 @@ export async function checkKeys(
   const keys =
     options.file === undefined
       ? await withPlace(options, async (place) => {
-          // Of all: an address may be somebody else's as well.
-          const all = await keysOfOnions(place, [], undefined)
-          if (names.length > 0) await keysOfOnions(place, names, options.namespace)
-          const meant = ({ onion, namespace }: CheckedKey): boolean =>
-            (options.namespace === undefined || namespace === options.namespace) &&
-            (names.length === 0 || names.includes(onion ?? ''))
-          return checked(all, Date.now()).filter(meant)
+          // All of the namespace, and no more than whoever asks may read: an address may be another one's as well.
+          const all = await keysOfOnions(place, [], options.namespace)
+          requireOnions(
+            all.map(({ onion }) => onion),
+            names,
+            options.namespace,
+          )
+          return checked(all, Date.now()).filter(
+            ({ onion = '' }) => names.length === 0 || names.includes(onion),
+          )
         })
       : await inFile(options.file, options)
   print(options.output === 'json' ? JSON.stringify(keys, null, 2) : asText(keys))

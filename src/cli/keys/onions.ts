@@ -46,6 +46,19 @@ export async function keysOfOnions(
   namespace: string | undefined,
 ): Promise<KeysOfOnion[]> {
   const all = await place.list(ONION_SERVICE, namespace)
+  requireOnions(all, names, namespace)
+  const chosen = all.filter(({ metadata }) => names.length === 0 || names.includes(metadata.name))
+  const found: KeysOfOnion[] = []
+  for (const onion of chosen) found.push(await keysOf(place, onion))
+  return found
+}
+
+/** @throws PosternError `NotFound` for a name that none of them has */
+export function requireOnions(
+  all: readonly OnionService[],
+  names: readonly string[],
+  namespace: string | undefined,
+): void {
   for (const name of names) {
     if (all.some(({ metadata }) => metadata.name === name)) continue
     const near = nearest(
@@ -58,10 +71,6 @@ export async function keysOfOnions(
       `OnionService ${namespace === undefined ? '' : `${namespace}/`}${name} does not exist${hint}`,
     )
   }
-  const chosen = all.filter(({ metadata }) => names.length === 0 || names.includes(metadata.name))
-  const found: KeysOfOnion[] = []
-  for (const onion of chosen) found.push(await keysOf(place, onion))
-  return found
 }
 
 async function keysOf(place: Place, onion: OnionService): Promise<KeysOfOnion> {
