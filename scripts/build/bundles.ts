@@ -31,7 +31,7 @@ export const BUNDLES: readonly BundleSpec[] = [
   {
     name: 'postern',
     entry: 'src/cli/main.ts',
-    budget: 1_500_000,
+    budget: 1_600_000,
     flags: ['--no-turbofan', '--no-sparkplug', '--memory-saver-mode'],
   },
   { name: 'tor-agent', entry: 'src/tor/agent/main.ts', budget: 300_000, flags: ['--no-turbofan'] },
