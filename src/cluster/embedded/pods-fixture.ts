@@ -113,7 +113,7 @@ function made<T>(map: Map<string, T>, key: string, make: () => T): T {
 /** A program for test pods: serves its health on POD_IP, tells what it was given, does what its args say. */
 export const PROGRAM = `
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 const [out, ...words] = process.argv.slice(2)
 let child
@@ -121,7 +121,10 @@ if (words.includes('child')) {
   child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
   child.unref()
 }
-writeFileSync(out, JSON.stringify({ pid: process.pid, child: child?.pid, argv: process.argv.slice(2), env: process.env, cwd: process.cwd() }))
+// Whole at once: two pods of a claim may write at the same time.
+const whole = out + '.' + process.pid
+writeFileSync(whole, JSON.stringify({ pid: process.pid, child: child?.pid, argv: process.argv.slice(2), env: process.env, cwd: process.cwd() }))
+renameSync(whole, out)
 console.log('begun')
 if (words.includes('crash')) {
   console.error('no such luck')

@@ -197,14 +197,8 @@ const EXPLANATIONS: Readonly<Record<keyof typeof Reason, Explanation>> = {
   NoProber: {
     conditions: ['Reachable'],
     means:
-      'No other namespace has a TorDaemon that is connected, and the own tor would see the onion with its own eyes. Ready does not depend on it.',
+      'No other namespace has a TorDaemon that is connected, or the one that looks at this onion is not heard of just now; the own tor would see the onion with its own eyes. Ready does not depend on it.',
     next: 'Nothing, or create a TorDaemon in another namespace: `docs/reachability.md`.',
-  },
-  ProberSilent: {
-    conditions: ['Reachable'],
-    means:
-      'The daemon that looks at this onion does not report, or is not connected now. Some minutes later another one takes over. Ready does not depend on it.',
-    next: 'See the TorDaemon that the message names.',
   },
   ProberSuspect: {
     conditions: ['Reachable'],

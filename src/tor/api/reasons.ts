@@ -63,7 +63,6 @@ export const Reason = {
   /** Another tor came through. */
   Reached: 'Reached',
   NoProber: 'NoProber',
-  ProberSilent: 'ProberSilent',
   /** The tor that looks reaches nothing else either. */
   ProberSuspect: 'ProberSuspect',
   ProbeDisabled: 'ProbeDisabled',

@@ -88,8 +88,8 @@ export interface ObservedProxy {
 export interface ObservedProber {
   /** `namespace/name` */
   daemon: string
-  /** Why it cannot say anything now; goes behind its name. */
-  silent?: string
+  /** It does not report, or is not connected, now. */
+  silent: boolean
   /** What it sees, by the onion's name. */
   watched: ReadonlyMap<string, WatchedState>
   /** Whether it reaches anything, of whomever. */

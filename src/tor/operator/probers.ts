@@ -170,15 +170,9 @@ export function observeProber(
   const report = view?.report
   const states = report?.watched ?? []
   const missed = states.filter(({ reachable }) => reachable === false)
-  const silent =
-    report === undefined
-      ? 'does not report now'
-      : report.tor.bootstrapped
-        ? undefined
-        : 'is not connected to the network now'
   return {
     daemon: prober,
-    ...(silent === undefined ? {} : { silent }),
+    silent: report?.tor.bootstrapped !== true,
     watched: new Map(
       states.filter((state) => state.namespace === namespace).map((state) => [state.name, state]),
     ),

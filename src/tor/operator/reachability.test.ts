@@ -105,13 +105,13 @@ describe('the condition Reachable', () => {
     [
       'who looks is silent',
       { prober: observeProber('watch/tor', 'default', { error: 'gone' }) },
-      'Unknown ProberSilent',
+      'Unknown NoProber',
       'True',
     ],
     [
       'who looks is not connected',
       prober([seen({ reachable: true })], { tor: { ...reportOf([]).tor, bootstrapped: false } }),
-      'Unknown ProberSilent',
+      'Unknown NoProber',
       'True',
     ],
     [

@@ -72,17 +72,15 @@ export function reachable(
   if (onion.object.spec.probe?.enabled === false) {
     return unknown(Reason.ProbeDisabled, 'spec.probe.enabled is false: nobody looks')
   }
-  if (prober === undefined) {
-    const message = 'no other namespace has a TorDaemon that is connected, so nobody can look from outside'
-    return unknown(Reason.NoProber, message)
-  }
   if (!canBeSeen(published)) {
     return unknown(Reason.NotPublished, 'it is not published: see Published')
   }
-  const { daemon, silent } = prober
-  if (silent !== undefined) {
-    return unknown(Reason.ProberSilent, `TorDaemon ${daemon}, which looks at it, ${silent}`)
+  // Whether one is not there, or only silent, an operator that was just started could not say: so it is one and the same.
+  if (prober === undefined || prober.silent) {
+    const message = 'no other namespace has a TorDaemon that is connected, so nobody can look from outside'
+    return unknown(Reason.NoProber, message)
   }
+  const { daemon } = prober
   const state = prober.watched.get(name)
   const address = onion.key.state === 'valid' ? onion.key.address : undefined
   if (state === undefined || state.address !== address || state.reachable === undefined) {
