@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { TOR_KINDS } from '../../src/tor/api/kinds.ts'
 import { runbookIndex } from './alerts.ts'
 import { chartFiles } from './chart.ts'
+import { commandReference } from './commands.ts'
 import { deployFiles } from './kustomize.ts'
 import { metricsReference } from './metrics.ts'
 import { reference } from './reference.ts'
@@ -26,6 +27,7 @@ export function generatedFiles(): Map<string, string> {
   return new Map([
     ['docs/reference.md', reference()],
     ['docs/troubleshooting.md', troubleshooting()],
+    ['docs/commands.md', commandReference()],
     ['docs/metrics.md', metricsReference()],
     ['docs/runbooks/README.md', runbookIndex()],
     ...TOR_KINDS.map((kind): [string, string] => [
