@@ -7,6 +7,9 @@ export interface StateLock {
   release(): void
 }
 
+/** A connection that nobody refers to any more is closed, and its lock with it: so they are kept here. */
+const held = new Set<DatabaseSync>()
+
 /**
  * Makes this process the only one that runs on a state folder. The kernel holds the lock (SQLite's lock on a file of
  * its own), so it ends with the process however that ends, and holds across containers that share the folder; the pid
@@ -41,12 +44,10 @@ export function lockState(folder: string): StateLock {
   } catch {
     // A full disk must not keep anybody from starting: the lock is held already.
   }
-  let held = true
+  held.add(db)
   return {
     release() {
-      if (!held) return
-      held = false
-      db.close()
+      if (held.delete(db)) db.close()
     },
   }
 }
