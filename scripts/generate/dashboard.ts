@@ -105,7 +105,7 @@ function panel(one: Panel): object {
     description,
     datasource: DATASOURCE,
     targets: queries.map((query, index) => target(query, index, type)),
-    fieldConfig: { defaults: defaults(one), overrides: [] },
+    fieldConfig: { defaults: defaults(one), overrides: overrides(one) },
     options: OPTIONS[type],
     ...(type === 'table' ? { transformations: transformations(one) } : {}),
   }
@@ -145,10 +145,14 @@ function defaults({ type, unit, states }: Panel): object {
     ...(unit === undefined ? {} : { unit }),
     ...(states === undefined ? { color: color(type) } : stated(type, states)),
     ...(type === 'timeseries' ? { custom: lines(states !== undefined) } : {}),
-    ...(type === 'table' && states !== undefined
-      ? { custom: { cellOptions: { type: 'color-text' }, align: 'auto' } }
-      : {}),
   }
+}
+
+/** Colours are of numbers alone: a name has the colour of the lowest threshold. */
+function overrides({ type, states }: Panel): object[] {
+  if (type !== 'table' || states === undefined) return []
+  const properties = [{ id: 'custom.cellOptions', value: { type: 'color-text' } }]
+  return [{ matcher: { id: 'byType', options: 'number' }, properties }]
 }
 
 function color(type: Panel['type']): object {
