@@ -39,10 +39,9 @@ function faultsOf(page: string, text: string): string[] {
     const at = `${page}:${line}`
     if (cells.length !== 2) return [`${at}: ${cells.length} cells in the place of 2`]
     const shown = cells[1]!
-    const named = [...shown.matchAll(/`([^`]+)` › `([^`]+)`/g)].map(([, file, name]) => ({
-      file: file!,
-      name: name!,
-    }))
+    const named = [...shown.matchAll(/`([^`]+)` › (?:`` (.+?) ``|`([^`]+)`)/g)].map(
+      ([, file, ticked, plain]) => ({ file: file!, name: ticked ?? plain! }),
+    )
     const links = [...shown.matchAll(/\]\(([^)#]+)/g)].map(([, target]) => target!)
     const faults = links
       .filter((target) => !existsSync(join(ROOT, 'docs', target)))
