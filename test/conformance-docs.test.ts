@@ -39,7 +39,7 @@ function faultsOf(page: string, text: string): string[] {
     const at = `${page}:${line}`
     if (cells.length !== 2) return [`${at}: ${cells.length} cells in the place of 2`]
     const shown = cells[1]!
-    const named = [...shown.matchAll(/`([^`]+)` › (?:`` (.+?) ``|`([^`]+)`)/g)].map(
+    const named = [...shown.matchAll(/`([^`]+)` › (?:``\s?(.+?)\s?``|`([^`]+)`)/g)].map(
       ([, file, ticked, plain]) => ({ file: file!, name: ticked ?? plain! }),
     )
     const links = [...shown.matchAll(/\]\(([^)#]+)/g)].map(([, target]) => target!)
