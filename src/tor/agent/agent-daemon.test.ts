@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -115,6 +126,19 @@ test('the log level and the ports for workloads change while tor runs, and it st
   assert.equal((await listeners()).match(/unix:/g)?.length, 2)
   assert.equal(agent!.report.tor.pid, pid)
   assert.equal(agent!.report.tor.starts, 1)
+})
+
+test("tor's folder is made in that of the pod, by and for the agent's user alone", { skip }, async () => {
+  // As an emptyDir: open to all, and somebody else's where that can be had.
+  const data = join(base, 'data')
+  mkdirSync(data)
+  chmodSync(data, 0o777)
+  if (process.getuid!() === 0) chownSync(data, 65534, 65534)
+  declare({})
+  await start('127.0.0.1')
+  const { uid, mode } = statSync(join(data, 'tor'))
+  assert.deepEqual([uid, mode & 0o777], [process.getuid!(), 0o700])
+  assert.ok(existsSync(join(data, 'tor', 'lock')), 'tor uses it')
 })
 
 test("tor's state is kept at the end, and taken up by the next pod", { skip }, async () => {

@@ -41,6 +41,14 @@ test("the article's manifests are valid", () => {
   assert.deepEqual(ONION_SERVICE.validate(service(fixed)), [])
   assert.deepEqual(ONION_PROXY.validate(proxy({})), [])
   assert.deepEqual(TOR_DAEMON.validate(daemon(undefined)), [])
+  const bridges = {
+    transport: 'obfs4',
+    seed: { name: 'tor-bridges', key: 'bridges' },
+    source: { https: { url: 'https://bridges.torproject.org/bridges/en?transport=obfs4' } },
+    minHealthy: 2,
+    maxBridges: 6,
+  }
+  assert.deepEqual(TOR_DAEMON.validate(daemon({ bridges })), [])
 })
 
 const rows: [string, string[], string[]][] = [

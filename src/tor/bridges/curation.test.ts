@@ -164,6 +164,18 @@ test('each fetch that brings nothing is followed by a longer wait, also over res
   assert.equal(gain.state.fetch.failure, undefined)
 })
 
+test('a fetch that fails takes nothing away', () => {
+  const before = input({ seed: bridges(1), fetched: bridges(2), health: is('dead', HOUR / 2, 1, 2) })
+  const wish = curate(before, NOW)
+  const failure = { reason: 'CaptchaPage', message: 'asks for a captcha', reached: true }
+  const after = curate(then(before, wish, { outcome: { asked: NOW, failure } }), NOW + 5)
+  assert.deepEqual(
+    [wish.need, after.need, after.state.fetch.failure?.reason],
+    ['fetch', 'wait', 'CaptchaPage'],
+  )
+  assert.deepEqual([set(after), after.evicted, after.displaced], [[1, 2], [], []])
+})
+
 test('where nothing answers the waits stay short; who asks for patience gets it', () => {
   let now = NOW
   let last = curate(input({}), now)

@@ -73,6 +73,12 @@ describe('bridges of a daemon', () => {
     })
     const result = plan(input, NOW)
     assert.equal(files(result).text.trim(), [line(1), line(2)].join('\n'))
+    const written = [...result.apply, ...result.create].filter(({ kind }) => kind === 'Secret')
+    assert.deepEqual(
+      written.map(({ metadata }) => metadata.name),
+      ['tor-keys'],
+      'the seed is its user’s',
+    )
     assert.deepEqual((topology(result) as unknown as { daemon: object }).daemon, {
       name: 'tor',
       namespace: 'default',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { plan } from './plan.ts'
-import { condition, NOW, observed, reportOf } from './plan-fixture.ts'
+import { condition, NOW, observed, observedOnion, onionService, reportOf } from './plan-fixture.ts'
 
 const versions: [version: string | undefined, expected: string, words: RegExp][] = [
   [
@@ -31,3 +31,17 @@ for (const [version, expected, words] of versions) {
     assert.equal(condition(result, 'tor', 'Ready').status, found.status)
   })
 }
+
+test('tells whether tor is connected, and how many of its onions can be found', () => {
+  const web = observedOnion(onionService('web'))
+  const statusOf = (bootstrapped: boolean, onions: Parameters<typeof reportOf>[0]) => {
+    const report = reportOf(onions)
+    report.tor = { ...report.tor, bootstrapped, progress: bootstrapped ? 100 : 45 }
+    const result = plan(observed({ onions: [web], view: { report } }), NOW)
+    const { status, reason } = condition(result, 'tor', 'TorBootstrapped')
+    const daemon = result.status.find(({ ref }) => ref.kind === 'TorDaemon')!.status
+    return [status, reason, daemon.bootstrapProgress, daemon.onionsPublished]
+  }
+  assert.deepEqual(statusOf(false, [{ state: 'added' }]), ['False', 'Bootstrapping', 45, 0])
+  assert.deepEqual(statusOf(true, [{ lastUpload: NOW - 1000 }]), ['True', 'Bootstrapped', 100, 1])
+})

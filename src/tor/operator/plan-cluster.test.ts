@@ -149,6 +149,30 @@ describe('a pod', () => {
     assert.deepEqual(container?.resources, { limits: { memory: '200Mi' } })
   })
 
+  test('runs the agent without a privilege, with folders of its own, where Prometheus finds it', () => {
+    const { metadata, spec } = template(DAEMON)
+    assert.equal(metadata.labels['app.kubernetes.io/managed-by'], 'tor-operator')
+    const [container] = spec.containers as {
+      command: string[]
+      args: string[]
+      ports: { name: string; containerPort: number }[]
+      securityContext: object
+      volumeMounts: { name: string; mountPath: string; readOnly?: boolean }[]
+    }[]
+    assert.deepEqual(container!.command, ['postern-tor-agent'])
+    assert.equal(container!.ports.find(({ name }) => name === 'metrics')?.containerPort, 9080)
+    assert.deepEqual(container!.securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    })
+    const { name } = container!.volumeMounts.find(
+      ({ mountPath }) => mountPath === container!.args[container!.args.indexOf('--data') + 1],
+    )!
+    const volume = (spec.volumes as { name: string }[]).find((one) => one.name === name)
+    assert.deepEqual(volume, { name, emptyDir: {} })
+  })
+
   test('that is ready speaks, then one that is ending, then one that is not ready yet', () => {
     const ready = pod('ready', { ready: true })
     const ending = pod('ending', { ready: true, ending: true })

@@ -87,6 +87,14 @@ describe('the daemon', () => {
 describe('an onion', () => {
   const web = onionService('web')
 
+  test('has its address before there is a tor', () => {
+    const result = plan(observed({ onions: [observedOnion(web)] }), NOW)
+    const { status } = result.status.find((one) => one.ref.name === 'web')!
+    assert.equal(status.hostname, `${KEY.address}.onion`)
+    assert.equal(status.ready, false)
+    assert.equal(condition(result, 'tor', 'TorBootstrapped').status, 'Unknown')
+  })
+
   test('is ready once an upload is acknowledged', () => {
     const view = { report: reportOf([{ lastUpload: NOW - 1000 }]) }
     const result = plan(observed({ onions: [observedOnion(web)], view }), NOW)
@@ -209,6 +217,25 @@ describe('proxies', () => {
       ],
     )
     assert.ok(kinds(result).includes('Service/old'))
+  })
+
+  test('have a Service of their name that leads to the pod, beside that of its metrics', () => {
+    // A proxy with the name of its daemon hid the daemon's metrics once.
+    const result = plan(observed({ proxies: [{ object: proxy('tor', [6697]) }] }), NOW)
+    const specOf = (kind: string, name: string) =>
+      result.apply.find((one) => one.kind === kind && one.metadata.name === name)?.spec
+    const { template } = specOf('Deployment', 'tor') as { template: { metadata: { labels: object } } }
+    const services = (['tor', 'tor-metrics'] as const).map(
+      (name) => specOf('Service', name) as { selector: object; ports: { port: number }[] },
+    )
+    assert.deepEqual(
+      services.map(({ ports }) => ports.map(({ port }) => port)),
+      [[6697], [9080]],
+    )
+    for (const { selector } of services) {
+      assert.ok(Object.keys(selector).length > 0)
+      assert.deepEqual({ ...template.metadata.labels, ...selector }, template.metadata.labels)
+    }
   })
 
   test("never touch a Service that is somebody else's", () => {
