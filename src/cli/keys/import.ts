@@ -4,11 +4,12 @@ import { SECRET, type Secret } from '../../cluster/kinds.ts'
 import { PosternError } from '../../core/errors.ts'
 import { ONION_SERVICE, type OnionService } from '../../tor/api/onion-service.ts'
 import { clientKey } from '../../tor/onion/client-key.ts'
-import { readExpandedSecret, SECRET_KEY_FILE, writeOnionKeyFiles } from '../../tor/onion/files.ts'
+import { readExpandedSecret, SECRET_KEY_FILE } from '../../tor/onion/files.ts'
 import { type ArchivedKey, unpackKeys } from '../../tor/onion/key-archive.ts'
 import { readKeyFolder } from '../../tor/onion/key-folder.ts'
 import { clientSecret } from '../../tor/operator/client-keys.ts'
 import { MANAGED_BY, onionKeyName } from '../../tor/operator/names.ts'
+import { keyData } from '../../tor/operator/onion-keys.ts'
 import { UsageError } from '../errors.ts'
 import { toYaml } from '../output.ts'
 import { decrypter, type OpenOptions, SEALED_LIMIT, unlock } from './encryption.ts'
@@ -102,10 +103,6 @@ async function fromFolder(
 async function secretsOf(place: Place, one: ArchivedKey): Promise<Wanted[]> {
   const { namespace, secret: name, onion, key, clientKeys } = one
   const made = name === onionKeyName(onion)
-  const data = Object.entries(writeOnionKeyFiles(key)).map(([file, content]) => [
-    file,
-    Buffer.from(content).toString('base64'),
-  ])
   const secret: Secret = {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -116,7 +113,7 @@ async function secretsOf(place: Place, one: ArchivedKey): Promise<Wanted[]> {
       ...(made ? { labels: { ...MANAGED_BY, 'app.kubernetes.io/part-of': 'postern' } } : {}),
     },
     type: 'Opaque',
-    data: Object.fromEntries(data) as Record<string, string>,
+    data: keyData(key),
   }
   const wanted: Wanted[] = [{ secret, address: key.address }]
   if (clientKeys.size === 0) return wanted

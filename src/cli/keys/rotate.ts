@@ -3,8 +3,9 @@ import { SECRET, type Secret } from '../../cluster/kinds.ts'
 import { timestamp } from '../../core/conditions.ts'
 import { PosternError } from '../../core/errors.ts'
 import { ONION_SERVICE, type OnionService } from '../../tor/api/onion-service.ts'
-import { readOnionKey, SECRET_KEY_FILE, writeOnionKeyFiles } from '../../tor/onion/files.ts'
+import { readOnionKey, SECRET_KEY_FILE } from '../../tor/onion/files.ts'
 import { generateOnionKey, type OnionKey } from '../../tor/onion/key.ts'
+import { keyData } from '../../tor/operator/onion-keys.ts'
 import { UsageError } from '../errors.ts'
 import { toYaml } from '../output.ts'
 import { keysOfOnions } from './onions.ts'
@@ -102,16 +103,12 @@ async function nextKey(
   }
   const key = generateOnionKey()
   const secret = `${name.slice(0, 220)}-key-${timestamp(now).replace(/\D/g, '')}`
-  const data = Object.entries(writeOnionKeyFiles(key)).map(([file, content]) => [
-    file,
-    Buffer.from(content).toString('base64'),
-  ])
   const made: Secret = {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { namespace, name: secret },
     type: 'Opaque',
-    data: Object.fromEntries(data) as Record<string, string>,
+    data: keyData(key),
   }
   return { secret, key, made }
 }

@@ -88,10 +88,6 @@ function readSecret(secret: Secret): KeyState {
  * `retentionChange` applies the owner afterwards, since what is set at creation no later apply could take back.
  */
 export function keySecret(onion: OnionService, key: OnionKey): Resource {
-  const files = writeOnionKeyFiles(key)
-  const data = Object.fromEntries(
-    Object.entries(files).map(([name, content]) => [name, Buffer.from(content).toString('base64')]),
-  )
   return {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -101,8 +97,18 @@ export function keySecret(onion: OnionService, key: OnionKey): Resource {
       labels: { ...MANAGED_BY, 'app.kubernetes.io/part-of': 'postern' },
     },
     type: 'Opaque',
-    data,
+    data: keyData(key),
   }
+}
+
+/** `data` of a Secret with a key: tor's three files in base64. */
+export function keyData(key: OnionKey): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(writeOnionKeyFiles(key)).map(([name, content]) => [
+      name,
+      Buffer.from(content).toString('base64'),
+    ]),
+  )
 }
 
 /**
